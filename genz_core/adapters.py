@@ -94,7 +94,9 @@ class AdaptedModel(ModelAround):
         types = Types(_FORMAT, op.activations)
         place: dict[str, Any] = {name: getattr(op, name) for name in _PLACE}
         rank = float(self.adapters.rank)
-        own = rank * _parts(op)
+        # A fused product consists of several weights, each with its own A.
+        parts = next((parts for name, parts in _FUSED.items() if op.name.endswith(name)), 1)
+        own = rank * parts
         down = batched_gemm(f"{op.name}_lora_a", touched, m / touched, own, k, types, **place)
         up = batched_gemm(f"{op.name}_lora_b", touched, m / touched, n, rank, types, **place)
         return self._held(down, touched), self._held(up, touched)
@@ -111,11 +113,6 @@ class AdaptedModel(ModelAround):
 def _adaptable(op: Op) -> bool:
     """Whether an operator is a dense product of a layer, which can have an adapter."""
     return op.kind == "gemm" and bool(op.layers) and "batch" not in op.dims and op.name != "router"
-
-
-def _parts(op: Op) -> int:
-    """Weights that a fused product consists of; each has its own A."""
-    return next((parts for name, parts in _FUSED.items() if op.name.endswith(name)), 1)
 
 
 _MODELS: ByIdentity[AdaptedModel] = ByIdentity()

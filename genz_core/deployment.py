@@ -166,9 +166,9 @@ _SERVERS: ByIdentity[EngineProfile] = ByIdentity()
 
 
 def _with_step(engine: EngineProfile, system: System) -> EngineProfile:
-    """The engine with the tokens of a step that its server chooses on a system.
+    """The engine with the token budget per step that its server chooses on a system.
 
-    They are those of a static batch too; the other defaults are a server's alone.
+    The budget also applies to static batches; the other defaults apply to servers only.
     """
     if not _steps_on_start(engine):
         return engine
@@ -184,7 +184,7 @@ _TOKENS = "chunk_tokens"
 
 
 def _steps_on_start(engine: EngineProfile) -> bool:
-    """Whether the engine's server chooses the tokens of a step by its system."""
+    """Whether the token budget per step depends on the system."""
     return any(_TOKENS in start.figures for start in engine.on_start)
 
 

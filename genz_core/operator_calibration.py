@@ -84,7 +84,9 @@ def calibrate(
         key = f"{entry.operator}.{entry.fmt}"
         start = profile.constants(entry.operator, entry.fmt)
         old = profile.fit(entry.operator, entry.fmt)
-        spread = old.spread or _tier_spread(start, old.tier)
+        # Where no spread is recorded, priors are narrower on a measured device.
+        of_tier = dict.fromkeys((c.name for c in describe(type(start))), _SPREAD_OF_TIER[old.tier])
+        spread = old.spread or of_tier
         solution = fit(entry, system, start, spread=spread, prior=True)
         before[key] = error_summary(price_s(entry, system, start), entry.measured_s)
         after[key] = error_summary(price_s(entry, system, solution.parameters), entry.measured_s)
@@ -103,11 +105,6 @@ def calibrate(
         f"{profile.note or profile.name}",
     )
     return Calibration(calibrated, uncertainty, before, after)
-
-
-def _tier_spread(start: Parameters, tier: Tier) -> dict[str, float]:
-    """{constant: width of its prior} where no spread is recorded; smaller on a measured device."""
-    return dict.fromkeys((c.name for c in describe(type(start))), _SPREAD_OF_TIER[tier])
 
 
 def refuse_impossible(points: Sequence[OperatorPoints], system: System) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from genz_core.latency.roofline import roofline
-from genz_core.types import Array, Graph, Op, Parallelism, System
+from genz_core.types import Array, Graph, Parallelism, System
 from genz_core.validity import stack
 
 OVERLAPS = ("none", "shared_experts", "two_batch")
@@ -96,16 +96,13 @@ def _layers(graph: Graph, halves: bool) -> Iterator[tuple[list[int], list[int]]]
         if op.layers:
             by_layers[op.layers].append(at)
     for rows in by_layers.values():
-        exchanges = [at for at in rows if _is_exchange(graph.ops[at])]
-        beside = [at for at in rows if graph.ops[at].operator_class != "collective"]
+        collectives = [at for at in rows if graph.ops[at].operator_class == "collective"]
+        exchanges = [at for at in collectives if graph.ops[at].module.endswith("moe")]
+        beside = [at for at in rows if at not in collectives]
         if not halves:
             beside = [at for at in beside if graph.ops[at].module.endswith("moe.shared")]
         if exchanges and beside:
             yield exchanges, beside
-
-
-def _is_exchange(op: Op) -> bool:
-    return op.operator_class == "collective" and op.module.endswith("moe")
 
 
 def _splits(graph: Graph, exchanges: list[int], parallelism: Parallelism) -> Array:

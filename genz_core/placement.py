@@ -12,7 +12,7 @@ import numpy as np
 from genz_core.engine import EngineProfile
 from genz_core.memory import Memory, end_of
 from genz_core.step import stage_runs
-from genz_core.types import Array, Graph, Group, Model, Num, Op, Parallelism, Step, Workload
+from genz_core.types import Array, Graph, Model, Num, Op, Parallelism, Step, Workload
 from genz_core.validity import spread_out, stack
 
 
@@ -37,7 +37,8 @@ class Placement:
         graph: of the same model and one group of sequences; its configurations may be repeated.
         """
         (group,) = step.groups
-        times = max(_columns(group) // self.batch.size, 1)
+        columns = max(map(np.size, (group.sequences, group.new_tokens, group.cached_tokens)))
+        times = max(columns // self.batch.size, 1)
         sequences = np.minimum(group.sequences / np.tile(self.batch, times), 1.0)
         ops = (
             _placed(op, np.tile(weights, times), np.tile(cache, times) * sequences)
@@ -46,10 +47,6 @@ class Placement:
             )
         )
         return replace(graph, ops=tuple(ops))
-
-
-def _columns(group: Group) -> int:
-    return max(map(np.size, (group.sequences, group.new_tokens, group.cached_tokens)))
 
 
 def _placed(op: Op, weights: Array, near_kv: Array) -> Op:

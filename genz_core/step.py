@@ -340,11 +340,9 @@ def price(
     bound = np.maximum(np.maximum(compute, memory), communication)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     stages = spread(np.asarray(parallelism.pp, dtype=float), size)
-    host = (
-        engine.host_step_s
-        + engine.sampling_s
-        + engine.host_sequence_s * _rank_sequences(step, parallelism)
-    )
+    # Each attention rank has a scheduler and a host of its own, and the fullest is waited for.
+    sequences = sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
+    host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * sequences
     flops = stack((op.flops for op in graph.ops), size)
     moved = stack((op.memory_bytes for op in graph.ops), size)
     figures = (compute, memory, communication, flops, moved)
@@ -363,11 +361,6 @@ def price(
         host_s=spread(np.asarray(host, dtype=float), size),
         learned_s=np.zeros(size),
     )
-
-
-def _rank_sequences(step: Step, parallelism: Parallelism) -> Num:
-    """Sequences of the fullest attention rank; each rank has a scheduler and a host of its own."""
-    return sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
 
 
 def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:

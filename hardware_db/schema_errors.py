@@ -14,14 +14,10 @@ def sentence(error: ValidationError, label: str, form: type[BaseModel]) -> str:
     label: name of the document.  form: its schema.
     """
     complaints = error.errors(include_url=False)
-    first = min(complaints, key=lambda item: _rank(item["type"]))
+    # Unknown keys first, because a missing key is often a misspelt one.
+    first = min(complaints, key=lambda item: item["type"] != "extra_forbidden")
     more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
     return f"{label}: {_complaint(dict(first), form)}{more}"
-
-
-def _rank(kind: str) -> int:
-    """Order of errors: unknown keys first, because a missing key is often a misspelt one."""
-    return 0 if kind == "extra_forbidden" else 1
 
 
 def _complaint(item: dict[str, Any], form: type[BaseModel]) -> str:

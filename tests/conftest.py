@@ -35,28 +35,27 @@ gc.disable()
 
 TESTS = Path(__file__).parent
 #: The tests that run without -m, see pyproject.toml.
-BY_DAY = "not benchmark and not slow and not gpu"
-# In parallel one worker runs a file, so what a module sets up is set up once, and one worker
-# drives the browser, so there is one server and one browser. (With pytest 9.2 these groups are
-# ignored silently by pytest-xdist 3.8, which is why an older pytest is pinned.)
+BY_DAY = "not benchmark and not browser and not slow and not gpu"
+# In parallel one worker runs a file, so what a module sets up is set up once. (With pytest 9.2
+# these groups are ignored silently by pytest-xdist 3.8, which is why an older pytest is pinned.)
 #: Groups of the most seconds, which start first: none of them is left to one worker at the end.
 #: pytest-xdist keeps this order with --no-loadscope-reorder, and else takes those of most tests.
 LONGEST = (
-    "browser",
-    "app/planning/test_brute_force.py",
-    "measured rows",
     "app/views/test_pages.py",
-    "app/views/test_plan.py",
-    "app/api/test_rest.py",
-    "test_documentation_site.py",
-    "app/commands/test_compare.py",
-    "app/api/test_mcp.py",
-    "app/watching/test_watch.py",
-    "ops/test_damaged_files.py",
-    "profilers/test_launch_join.py",
-    "app/jobs/test_jobs.py",
+    "measured rows",
     "test_packaging.py",
-    "test_notebooks.py",
+    "app/commands/test_compare.py",
+    "app/calibration/test_machine.py",
+    "app/api/test_rest.py",
+    "app/views/test_plan.py",
+    "app/jobs/test_jobs.py",
+    "model_registry/tracing/test_agreement.py",
+    "app/commands/test_cli.py",
+    "test_documents.py",
+    "ops/test_network.py",
+    "app/api/test_openapi_client.py",
+    "app/watching/test_watch.py",
+    "test_documentation_site.py",
 )
 #: Files that price every measured row; in one worker they are priced once.
 MEASURED = (
@@ -137,7 +136,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder, group = inside.parts[0], str(inside)
         if folder == "browser":
             item.add_marker("browser")
-            group = "browser"
         elif group in MEASURED:
             group = "measured rows"
         elif folder == "benchmarks":

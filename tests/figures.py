@@ -169,6 +169,19 @@ def _replicas_on_average() -> list[float]:
     ]  # fmt: skip
 
 
+# ---------------------------------------------------------------------------------- docs/tour.md
+
+
+def _users_of_the_tour() -> list[float]:
+    served = ridgeline.serve(**_LLAMA, concurrency=64)
+    return [1e3 * float(served.ttft_s), 1e3 * float(served.tpot_s)]
+
+
+def _fewest_of_the_tour() -> list[int]:
+    plans = ridgeline.plan("Qwen/Qwen3-32B", system="h100", rate=20, target="tpot < 30ms")
+    return [plans.to_dict()["fewest_devices"]["devices"]]
+
+
 SENTENCES = (
     Sentence(
         "docs/simulation.md",
@@ -195,6 +208,11 @@ SENTENCES = (
         _prefill_pool_in_closed_form,
     ),
     Sentence(
+        "docs/tour.md",
+        "64 users: TTFT and TPOT? | TTFT {:.0f} ms, TPOT {:.1f} ms |",
+        _users_of_the_tour,
+    ),
+    Sentence(
         "README.md",
         "There are {:d} systems with the source of every number",
         lambda: [len(ridgeline.systems())],
@@ -207,6 +225,11 @@ SENTENCES = (
 )
 #: Those whose figures take more than a few seconds; tests compute them at night.
 SLOW_SENTENCES = (
+    Sentence(
+        "docs/tour.md",
+        "at 20 requests a second? | fewest that do: {:d} |",
+        _fewest_of_the_tour,
+    ),
     Sentence(
         "docs/changing-load.md",
         "{:,.0f} requests in the day. Kubernetes' autoscaler takes {:.1f} replica-hours and keeps "

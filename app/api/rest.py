@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Body as BodyOf
 from fastapi import FastAPI, File, Form, Query, Request, Response, UploadFile
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
@@ -32,6 +32,9 @@ _Files = Annotated[list[UploadFile], File()]
 _Asked = Annotated[
     str, Form(description="A JSON object describing the run: model, system, engine, tp ...")
 ]
+#: An object of any fields.  Clients that are generated take `additionalProperties: true`, which
+#: pydantic would state, for numbers and texts alone, and refuse lists.
+Document = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
 _ROWS = ("estimate", "serve", "sweep", "routing", "models", "systems")
 _ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
 unit in the name), errors and numbers.  A refusal is one sentence under `error.message`."""
@@ -54,7 +57,7 @@ _REFUSALS = {
 class Rows(BaseModel):
     """Rows with the columns of the command line's JSON."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Document]
 
 
 class Reason(BaseModel):
@@ -126,7 +129,7 @@ def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> No
 
     answer.__annotations__["body"] = Annotated[kind, BodyOf(openapi_examples=shown)]
     answer.__doc__ = kind.__doc__
-    model: Any = Rows if verb in _ROWS else dict[str, Any]
+    model: Any = Rows if verb in _ROWS else Document
     api.post(f"/{verb}", response_model=model, operation_id=verb, summary=verb)(answer)
 
 
@@ -142,7 +145,7 @@ def _add_line(api: FastAPI, answers: Answers) -> None:
             raise RequestValidationError(error.errors()) from None
 
     ask.__annotations__["body"] = Annotated[bodies.LineBody, BodyOf(openapi_examples=shown)]
-    api.post("/ask", response_model=dict[str, Any], operation_id="ask", summary="ask")(ask)
+    api.post("/ask", response_model=Document, operation_id="ask", summary="ask")(ask)
 
 
 def _add_study(api: FastAPI, answers: Answers) -> None:
@@ -160,19 +163,19 @@ def _add_study(api: FastAPI, answers: Answers) -> None:
 def _add_files(api: FastAPI, answers: Answers) -> None:
     """Add POST /import, /chakra, /compare, /guard and /watch, which take files."""
 
-    @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
+    @api.post("/import", operation_id="import", response_model=list[Document])
     async def import_(files: _Files, by_shape: Annotated[bool, Form()] = False) -> Response:
         """The figures of uploaded profiler reports and results of serving benchmarks.
         by_shape: also the operators of reports by the shapes of their inputs."""
         sent = await _received(files)
         return _json(await run_in_threadpool(answers.imported, sent, by_shape))
 
-    @api.post("/chakra", operation_id="chakra", response_model=dict[str, Any])
+    @api.post("/chakra", operation_id="chakra", response_model=Document)
     async def chakra(file: UploadFile) -> Response:
         """Operators of a Chakra trace: runs, seconds, FLOPs, bytes, messages."""
         return _json(await run_in_threadpool(answers.trace, (await _received([file]))[0]))
 
-    @api.post("/compare", operation_id="compare", response_model=dict[str, Any])
+    @api.post("/compare", operation_id="compare", response_model=Document)
     async def compare(files: _Files, asked: _Asked = "{}") -> Response:
         """Reports of one run, or results of benchmarks, compared with the prediction of
         what ran.
@@ -180,7 +183,7 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
         body = _read(bodies.CompareBody, asked)
         return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
 
-    @api.post("/guard", operation_id="guard", response_model=dict[str, Any])
+    @api.post("/guard", operation_id="guard", response_model=Document)
     async def guard(
         files: _Files,
         asked: _Asked = "{}",
@@ -191,7 +194,7 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
         sent = await _received(files), body, await _received(baseline or [])
         return _json(await run_in_threadpool(answers.of_files, *sent))
 
-    @api.post("/watch", operation_id="watch", response_model=dict[str, Any])
+    @api.post("/watch", operation_id="watch", response_model=Document)
     async def watch(files: _Files, asked: _Asked = "{}") -> Response:
         """Recordings of a server's metrics page: when and why it leaves its prediction."""
         body = _read(bodies.WatchBody, asked)
@@ -221,17 +224,17 @@ def _add_library(api: FastAPI) -> None:
         """The models that ship; find: only names that contain this text."""
         return _document({"rows": model_registry.listed(find)})
 
-    @api.get("/models/{name:path}", operation_id="model", response_model=dict[str, Any])
+    @api.get("/models/{name:path}", operation_id="model", response_model=Document)
     def model(name: str) -> Response:
         """One model."""
         return _document(dict(model_registry.describe(name)))
 
-    @api.get("/modules", operation_id="modules", response_model=dict[str, Any])
+    @api.get("/modules", operation_id="modules", response_model=Document)
     def modules() -> Response:
         """The module classes that have formulas."""
         return _document({"modules": list(entry_names())})
 
-    @api.get("/modules/{name}", operation_id="module", response_model=dict[str, Any])
+    @api.get("/modules/{name}", operation_id="module", response_model=Document)
     def module(name: str) -> Response:
         """The formulas of one, by its full path or bare name."""
         return _document(read_entry(name).to_json())
@@ -245,7 +248,7 @@ def _add_library(api: FastAPI) -> None:
         """The available hardware, filtered by texts in vendor, kind and name."""
         return _document({"rows": system_facts.listed(vendor, kind, find)})
 
-    @api.get("/systems/{name}", operation_id="system", response_model=dict[str, Any])
+    @api.get("/systems/{name}", operation_id="system", response_model=Document)
     def system(name: str) -> Response:
         """A system with the source of every figure."""
         return _document(system_facts.sourced_facts(name))
@@ -255,12 +258,12 @@ def _add_schemas(api: FastAPI) -> None:
     """Add GET /schemas, for all or one."""
     from model_registry.reports import schemas
 
-    @api.get("/schemas", operation_id="schemas", response_model=dict[str, Any])
+    @api.get("/schemas", operation_id="schemas", response_model=Document)
     def every() -> Response:
         """The documents exchanged by commands that have a JSON schema."""
         return _document({"schemas": schemas.names()})
 
-    @api.get("/schemas/{name}", operation_id="schema", response_model=dict[str, Any])
+    @api.get("/schemas/{name}", operation_id="schema", response_model=Document)
     def one(name: str) -> Response:
         """The JSON schema of one document."""
         return _document(schemas.schema(name))

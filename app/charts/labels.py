@@ -125,13 +125,13 @@ def wrapped(words: str, size: float, across: float) -> list[str]:
     return list(words)
 
 
-def axis_end(bars: Sequence[tuple[float, str]], size: float = 13.0) -> float:
+def axis_end(bars: Sequence[tuple[float, str]]) -> float:
     """Upper end of an axis that starts at zero and leaves space for labels at the bar ends.
 
-    bars: the upper end and the label of each bar.  size: of the font [px].
+    bars: the upper end and the label of each bar.
     """
     return max(
-        end / max(1.0 - (_GAP + width(words, size)) / BESIDE_NAMES, 0.25) for end, words in bars
+        end / max(1.0 - (_GAP + width(words, 13.0)) / BESIDE_NAMES, 0.25) for end, words in bars
     )
 
 

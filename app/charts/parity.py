@@ -1,4 +1,4 @@
-"""Parity: predicted against measured on logarithmic axes, and a histogram of the errors."""
+"""Predicted against measured on logarithmic axes, a histogram of the errors, errors by split."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ REST = "all others"
 #: Half-widths of the bands around y = x, widest first: predicted / measured within 1 +- each.
 BANDS = (0.2, 0.1)
 _MARKS = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down", "x", "star")
+_SPLIT_MARKS = (
+    "x", "circle-open", "circle", "star", "diamond", "square", "triangle-up", "triangle-down",
+)  # fmt: skip
 _MOST = 8
 _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 
@@ -144,3 +147,37 @@ def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace
         hovertemplate="%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
         "(%{customdata[3]})<extra></extra>",
     )
+
+
+def errors_by_split(
+    rows: Sequence[Mapping[str, Any]], splits: Mapping[str, str], look: Look
+) -> Figure:
+    """Mean absolute error [%] of each operator on a logarithmic axis, one marker per split.
+
+    rows: see `app.accuracy.shipped_errors.operator_matrix`.  splits: description of each split by
+    name, in display order.
+    """
+    figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
+    names = [str(row["operator"]).replace("_", " ") for row in rows]
+    for at, (split, meaning) in enumerate(splits.items()):
+        figure.add_scatter(
+            x=[row[split] for row in rows],
+            y=names,
+            mode="markers",
+            name=split,
+            marker={
+                "color": look.faint if split == "roofline" else look.classes[at],
+                "symbol": _SPLIT_MARKS[at],
+                "size": 11,
+                "line": {"width": 1.5},
+            },
+            hovertemplate=f"%{{y}}, {split}: %{{x}} %<br>{meaning}<extra></extra>",
+        )
+    ticks = [5, 10, 20, 40, 80]
+    figure.update_xaxes(
+        title_text="Mean absolute error [%]", type="log", tickvals=ticks,
+        ticktext=[str(tick) for tick in ticks],
+    )  # fmt: skip
+    figure.update_yaxes(autorange="reversed", tickfont_color=look.ink)
+    figure.update_layout(margin={"t": 44, "b": 110}, hovermode="closest")
+    return figure

@@ -24,7 +24,7 @@ from genz_core.step import StepEstimate
 from genz_core.types import System
 
 Row = Mapping[str, Any]
-SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond", "measured": "x"}
+SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond"}
 _SMALLEST, _LARGEST = 7.0, 34.0
 _LABELLED = 3
 _RIDGE_LIFT = 20.0
@@ -93,7 +93,6 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     used = {str(row["compute"]) for row in rows}
     figure.add_traces(ceilings.ceiling_lines(system, limits.x, used, look))
     figure.add_traces(_clouds(rows, system, look))
-    figure.add_traces(_phase_keys(rows, look))
     _annotate(figure, rows, system, limits, look)
     across = log_axis(limits.x, lambda value, _: f"{value:,g}", across=True)
     figure.update_xaxes(title_text="Arithmetic intensity [FLOP/byte]", **across)
@@ -192,20 +191,6 @@ def hover(row: Row, system: System) -> str:
         f"reaches {quantities.flops_rate(rate)}, {quantities.percent(bound_s / run_s)} of its "
         f"roof; bound by {row['bound']}"
     )
-
-
-def _phase_keys(rows: Sequence[Row], look: Look) -> Iterable[Trace]:
-    """Legend entries for the marker shapes, if more than one phase is drawn."""
-    phases = [phase for phase in SYMBOLS if any(row["phase"] == phase for row in rows)]
-    for phase in phases if len(phases) > 1 else ():
-        yield scatter(
-            x=[None],
-            y=[None],
-            mode="markers",
-            name=phase,
-            marker={"symbol": SYMBOLS[phase], "size": 10, "color": look.faint},
-            hoverinfo="skip",
-        )
 
 
 def _annotate(

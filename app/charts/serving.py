@@ -61,21 +61,12 @@ def latencies(
     return figure
 
 
-def throughput(table: Table, load: str, title: str, look: Look) -> Figure:
-    """Output tokens per second per device over the load."""
-    return _rates(table, load, title, look, COLUMNS["output_tokens_per_s_per_device"])
+def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> Figure:
+    """Output tokens per second per device over the load.
 
-
-def sequences(table: Table, load: str, title: str, look: Look) -> Figure:
-    """Sequences per second per device over the load, for a model that reads each in one pass."""
-    return _rates(table, load, title, look, COLUMNS["sequences_per_s_per_device"])
-
-
-def _rates(table: Table, load: str, title: str, look: Look, column: Column) -> Figure:
-    """A rate over the load.  column: the rate; the table stores it under the name of output
-    tokens.
+    column: the rate, as sequences; the table stores it under the name of output tokens.
     """
-    figure = blank(look, title, 420)
+    figure = blank(look, "Throughput over the load", 420)
     rates = list(table[_RATE.name])
     figure.add_trace(
         line(

@@ -5,7 +5,7 @@ All results are shared between visitors and must not be changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +15,8 @@ import numpy as np
 import streamlit as st
 
 import hardware_db
+from app.accuracy import measured_points
+from app.accuracy.likely_causes import run_words
 from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
 from app.scenario.fewest_devices import fewest_devices
@@ -146,3 +148,29 @@ def clear_stale_caches() -> None:
         for cache in _CACHES:
             cache.cache_clear()
         _stamp_of_the_cache()  # of the files that fill them from now on
+
+
+Rows = list[dict[str, Any]]
+_READERS: Mapping[str, Callable[..., Rows]] = {
+    "batch points": measured_points.published,
+    "serving": measured_points.serving,
+}
+
+
+def measured_records(area: str) -> Rows:
+    """The records of "batch points" or "serving", with a progress bar while they are priced.
+
+    Each has a `label` for a chart's hover text.  Shared between visitors and not to be changed.
+    """
+    priced = _store()
+    if area not in priced:
+        bar = st.progress(0.0, f"Pricing every measured row ({area}) …")
+        records = _READERS[area](lambda done, of: bar.progress(done / of))
+        priced[area] = [{**row, "label": run_words(row)} for row in records]
+        bar.empty()
+    return priced[area]
+
+
+@st.cache_resource(show_spinner=False)
+def _store() -> dict[str, Rows]:
+    return {}

@@ -16,6 +16,7 @@ from app.answers.columns import COLUMNS, Column, in_words, span_words
 from app.charts.style import CLASS_NAMES, CLASSES, HOST
 from app.dashboard.widgets import draw_table
 from app.scenario import intervals
+from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import Latency
 from app.scenario.summary import step_of
 from app.wording import quantities
@@ -100,30 +101,28 @@ def _significant(value: float, places: int) -> float:
 
 def operator_columns() -> dict[str, Any]:
     """Streamlit's configuration of the columns of `operator_rows`."""
-    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
+    number = st.column_config.NumberColumn
     bound = "Speed of light: max(FLOPs / peak, bytes / bandwidth)"
     return {
         "id": None,
         "name": st.column_config.TextColumn("operator", pinned=True),
         "runs": number("runs", format="localized", help="Times it runs in one step"),
-        "share": bar(
-            "share",
-            format="percent",
-            min_value=0,
-            max_value=1,
+        "share": number(
+            "share", format="percent", width=60,
             help="Of the operators' time in the step; host time and pipeline wait are apart",
         ),
         "predicted [µs]": number(format="localized", help="All its runs in one step"),
         "80 % low [µs]": number(format="localized", help=_TRUST),
         "80 % high [µs]": number(format="localized", help=_TRUST),
         "bound [µs]": number(format="localized", help=bound),
-        "of bound": bar("bound / predicted", format="percent", min_value=0, max_value=1),
-        "GFLOP": number(format="localized", help="All runs, one device"),
-        "GB moved": number(
-            format="localized", help="Memory traffic of all runs, one device (GB = 1e9)"
+        "of bound": st.column_config.ProgressColumn(
+            "of bound", format="percent", min_value=0, max_value=1, width=90,
+            help="The bound over the predicted time",
         ),
+        "GFLOP": number(format="localized", help="All runs, one device"),
+        "GB moved": number(format="localized", help="Memory traffic of all runs, one device"),
         "FLOP/byte": number(format="localized"),
-    }
+    }  # fmt: skip
 
 
 def figure_columns(table: pd.DataFrame) -> dict[str, Any]:
@@ -240,27 +239,14 @@ def figure_table(estimate: Estimate) -> pd.DataFrame:
 Comparison = Mapping[str, Mapping[str, Quantity]]  # {scenario: {figure: ...}}
 
 
-def figures_by_scenario(
-    names: Sequence[str], estimates: Sequence[Estimate]
-) -> dict[str, dict[str, Quantity]]:
-    """The figures of each scenario: {scenario: {figure: ...}}."""
-    return dict(zip(names, map(estimate_figures, estimates), strict=True))
-
-
-def class_times_by_scenario(
-    names: Sequence[str], estimates: Sequence[Estimate], phase: str
-) -> dict[str, dict[str, Quantity]]:
-    """The time of a phase by operator class in each scenario: {scenario: {class: ...}}."""
-    tables = [intervals.by_class(step_of(estimate, phase)) for estimate in estimates]
-    shown = [
-        kind for kind in (*CLASSES, "host") if any(t[kind].seconds for t in tables if kind in t)
-    ]
+def class_times(estimate: Estimate) -> dict[str, Quantity]:
+    """The time of each step of an estimate by operator class, of those that take any."""
     return {
-        name: {
-            f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Quantity.of(table.get(kind, Latency(0.0)))
-            for kind in shown
-        }
-        for name, table in zip(names, tables, strict=True)
+        f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Quantity.of(times[kind])
+        for phase in phases_of(estimate.model)
+        for times in [intervals.by_class(step_of(estimate, phase))]
+        for kind in (*CLASSES, "host")
+        if kind in times and times[kind].seconds
     }
 
 

@@ -47,13 +47,8 @@ Page Accuracy says how far off either is.
 _LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
 
 
-def configuration(
-    setup: Setup, resolved: Resolved, estimate: Estimate, *, static: bool = True
-) -> str:
-    """Devices, degrees, precision, engine and workload in one line.
-
-    static: whether to state the batch.
-    """
+def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
+    """Devices, degrees, precision, engine and workload of a static batch in one line."""
     s, devices = setup.scenario, int(estimate.devices)
     named = {name.upper(): getattr(s, name) for name in ("tp", "pp", "dp", "ep")}
     degrees = ", ".join(f"{name} {degree}" for name, degree in named.items() if degree > 1)
@@ -67,8 +62,7 @@ def configuration(
         f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
         f"weights {plain(' + '.join(kinds))}, KV cache {plain(precision.kv)}",
         f"engine {plain(f'{resolved.engine.name} {resolved.scenario.engine_version}'.strip())}",
-        (f"batch {s.batch}, " if static else "")
-        + f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
+        f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
     ]
     if not generates(resolved.model):
         words[1] = f"weights {plain(' + '.join(kinds))}"

@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,9 +32,13 @@ from app.scenario.setup import Setup
 from genz_core.errors import RidgelineError
 from genz_core.installing import pip_install_extra
 
-#: Formats of an exported chart.
-_KINDS: Mapping[str, str] = {
-    "svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png",
+#: Formats of an exported chart; and what a browser is told of files, by the end of their names.
+_KINDS = ("svg", "pdf", "png")
+_MIMES: Mapping[str, str] = {
+    "svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png", "html": "text/html",
+    "csv": "text/csv", "json": "application/json", "md": "text/markdown",
+    "yaml": "application/yaml", "sh": "text/x-shellscript", "zip": "application/zip",
+    "parquet": "application/vnd.apache.parquet",
 }  # fmt: skip
 #: Width in pixels: in a column of 85 mm (241 points) a text of 10 pixels, the smallest, is 6 points
 #: high, the smallest that journals print; one of 12 is 7.2.
@@ -97,6 +101,13 @@ def chart(
     return event["selection"]["points"] if select or clicked else []
 
 
+def beside(*charts: tuple[Figure, str, str], widths: int | Sequence[int] = 2) -> None:
+    """Draw charts side by side, each with its key and its text as of `chart`."""
+    for place, one in zip(st.columns(widths, gap="medium"), charts, strict=True):
+        with place:
+            chart(*one)
+
+
 class _AsItIs(BaseFigure):
     """A figure that Streamlit sends without validation, which it would apply to a plain
     document.
@@ -114,15 +125,11 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
     """Draw buttons that save the table, the scenario and every figure, each made at the click."""
     with st.popover("Export", icon=":material/download:"):
         with st.container(horizontal=True):
-            _button("Table (CSV)", f"{name}.csv", "text/csv", lambda: table_csv(table))
-            _button(
-                "Table (JSON)",
-                f"{name}.json",
-                "application/json",
-                lambda: table.to_json(orient="records", indent=1),
-            )
-            _button("Question (JSON)", "scenario.json", "application/json",
-                    lambda: scenario(setup), name)  # fmt: skip
+            _save("Table (CSV)", lambda: table_csv(table), f"{name}.csv")
+            _save("Table (JSON)", lambda: table.to_json(orient="records", indent=1),
+                  f"{name}.json")  # fmt: skip
+            _save("Question (JSON)", lambda: scenario(setup), "scenario.json",
+                  key=f"save {name} scenario.json")  # fmt: skip
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(f"{name}-{title}".replace(" ", "-"), title, signed)
@@ -208,18 +215,26 @@ def _more_lines(figure: Figure) -> int:
 
 def _figure_buttons(stem: str, title: str, figure: Callable[[], Figure]) -> None:
     with st.container(horizontal=True):
-        _button(f"{title} (HTML)", f"{stem}.html", "text/html", lambda: html(figure(), title))
-        for kind, mime in _KINDS.items() if can_draw() else ():
-            draw = functools.partial(_drawn, figure, kind)
-            _button(kind.upper(), f"{stem}.{kind}", mime, draw)
+        _save(f"{title} (HTML)", lambda: html(figure(), title), f"{stem}.html")
+        for kind in _KINDS if can_draw() else ():
+            _save(kind.upper(), lambda kind=kind: image(figure(), kind), f"{stem}.{kind}")
 
 
-def _drawn(figure: Callable[[], Figure], kind: str) -> bytes:
-    return image(figure(), kind)
+def save_button(
+    label: str, data: Any, file: str, *, key: str = "", icon: str | None = ":material/download:",
+    **more: Any,
+) -> None:  # fmt: skip
+    """Draw a button that saves a file.
+
+    data: its content, or what makes it at the click.  key: "save" and the file unless given.
+    more: arguments of `st.download_button`.
+    """
+    mime = _MIMES[file.rpartition(".")[2]]
+    key = key or f"save {file}"
+    st.download_button(label, data, file, mime, key=key, on_click="ignore", icon=icon, **more)
 
 
-def _button(label: str, file: str, mime: str, data, of: str = "") -> None:
-    st.download_button(label, data, file, mime, key=f"save {of} {file}", on_click="ignore")
+_save = functools.partial(save_button, icon=None)
 
 
 def table_csv(table: pd.DataFrame) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app.dashboard import visitor
+from app.dashboard.widgets import say_error
 from app.jobs import Job, Lane, server_queue
 from app.jobs.job_files import Work
 from app.scenario.setup import Setup
@@ -74,7 +75,7 @@ def result_of(key: str, name: str, note: str = "") -> Any:
     if job is None or not job.over:
         return None
     if job.error:
-        st.error(plain(job.error), icon=":material/error:")
+        say_error(job.error)
     return job.result
 
 

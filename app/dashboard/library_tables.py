@@ -100,32 +100,22 @@ def system_facts(name: str) -> pd.DataFrame:
         RidgelineError: no such system, or its file does not fit the schema.
     """
     record = hardware_db.facts(name)
-    wiring = [
-        {
-            "figure": f"links.{key}.topology",
-            "kind": tier.topology.kind,
-            "source": record.sources[tier.topology.source].title,
-            "link": record.sources[tier.topology.source].url,
-            "note": f"{tier.topology.topology()}: {tier.topology.note}",
-        }
-        for key, tier in record.tiers()
-        if tier.topology is not None
+
+    def row(path: str, fact: Any, note: str | None, **more: Any) -> dict[str, Any]:
+        source = record.sources[fact.source]
+        told = {"kind": fact.kind, "source": source.title, "link": source.url, "note": note}
+        return {"figure": path, **more, **told}
+
+    figures = [
+        row(path, fact, fact.note, value=fact.value, unit=unit_of(path))
+        for path, fact in record.figures()
     ]
-    return pd.DataFrame(
-        [
-            {
-                "figure": path,
-                "value": fact.value,
-                "unit": unit_of(path),
-                "kind": fact.kind,
-                "source": record.sources[fact.source].title,
-                "link": record.sources[fact.source].url,
-                "note": fact.note,
-            }
-            for path, fact in record.figures()
-        ]
-        + wiring
-    )
+    wiring = [
+        row(f"links.{key}.topology", wired, f"{wired.topology()}: {wired.note}")
+        for key, tier in record.tiers()
+        if (wired := tier.topology) is not None
+    ]
+    return pd.DataFrame([*figures, *wiring])
 
 
 @st.cache_data(show_spinner=False)

@@ -114,13 +114,10 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
         RidgelineError: as `cached.resolved`.
     """
     degree, resolved = (setup.scenario.tp,), cached.deployed(setup)
-    if load == "concurrency":
-        loads: Array = _CONCURRENCIES
-    else:
-        loads = _highest_rates(resolved, degree)[0] * _RATE_SHARES
+    found: Mapping[str, Any] = curve(setup, load)
+    loads: Array = np.asarray(found[load])
     least, finest = 0.0, 1.0 if load == "concurrency" else float(loads[-1]) / 1000.0
     while True:
-        found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
         within = np.asarray(found["status"]) == "ok"
         for name, most in limits:
             within &= np.asarray(found[name]) <= most
@@ -130,6 +127,7 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
             return least
         loads = np.linspace(least, loads[first], _REFINED)[1:]
         loads = np.unique(np.round(loads)) if load == "concurrency" else loads
+        found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
 
 
 @_under_load

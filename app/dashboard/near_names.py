@@ -24,21 +24,16 @@ _BOXES = {
 }
 
 
-def take(key: str, names: Collection[str]) -> None:
-    """Put the typed text into the box `key` as `meant`; a callback.
+def take(key: str, kind: str, names: Collection[str]) -> None:
+    """Put what is typed into the box `key`, of one name or several, as `meant`; a callback.
 
-    key: "model" or "system".
+    kind: "model", "system" or "engine".
     """
-    st.session_state[key] = meant(key, str(st.session_state.get(key) or ""), names)
-
-
-def take_all(key: str, kind: str, names: Collection[str]) -> None:
-    """As `take` for a box of several names; a callback.
-
-    kind: "model" or "system".
-    """
-    typed = [str(name) for name in st.session_state.get(key) or ()]
-    st.session_state[key] = list(dict.fromkeys(meant(kind, one, names) for one in typed))
+    typed = st.session_state.get(key) or ""
+    if isinstance(typed, str):
+        st.session_state[key] = meant(kind, typed, names)
+    else:
+        st.session_state[key] = list(dict.fromkeys(meant(kind, str(one), names) for one in typed))
 
 
 def meant(kind: str, typed: str, names: Collection[str]) -> str:

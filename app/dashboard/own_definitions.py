@@ -1,4 +1,6 @@
-"""Models and systems that a visitor defines: checked text, kept for the session."""
+"""Models and systems that a visitor defines: checked text, kept for the session; and the button
+that asks the Hugging Face hub for a model, which no other part of the dashboard does.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from genz_core.errors import InvalidValue, RidgelineError
 from model_registry.finding.gguf import MAGIC
 from model_registry.finding.gguf_config import gguf_config
 from model_registry.finding.hub import hub_id
-from model_registry.finding.sources import cached_config
+from model_registry.finding.sources import cached_config, hub_config, shipped_page
 
 Kind = Literal["models", "systems"]
 #: The name under which a definition is selected, or the reason why it has none.
@@ -173,3 +175,33 @@ def system_yaml(name: str, figures: Mapping[str, float]) -> str:
     if tier:
         tier["name"] = "scale-up link"
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+_ERROR = "hub_error"
+
+
+def ask_button(model: str) -> None:
+    """Draw the button if `model` is a hub address whose config is not cached.
+
+    Raises:
+        InvalidValue: it begins like an address but is invalid.
+    """
+    if hub_id(model) is None or shipped_page(model) or config_of(model):
+        return
+    st.button(
+        "Ask the Hugging Face hub", on_click=_ask, args=(model,), key="ask_hub", width="stretch",
+        icon=":material/cloud_download:",
+        help="Fetches the model's config.json, a few kilobytes; it stays for this session.",
+    )  # fmt: skip
+    asked, message = st.session_state.get(_ERROR, ("", ""))
+    if asked == model:
+        st.error(plain(message), icon=":material/error:")
+
+
+def _ask(model: str) -> None:
+    """Fetch the config of a hub address and store it, or the error, for the session; a callback."""
+    try:
+        config = hub_config(str(hub_id(model)))
+        own_texts("models")[model] = json.dumps(config)
+    except RidgelineError as error:
+        st.session_state[_ERROR] = model, str(error)

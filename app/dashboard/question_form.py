@@ -86,7 +86,7 @@ def control(
         text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
         return typed.value(one, text) if text else one.default
     if one.names:
-        taking = {"on_change": near_names.take, "args": (name, options)}
+        taking = {"on_change": near_names.take, "args": (name, name, options)}
         first = options.index(one.default) if one.default in options else 0
         common = {"index": first, **taking, **common}
     chosen = place.selectbox(label, options, accept_new_options=not one.choices, **common)
@@ -109,7 +109,7 @@ def several(
         st.rerun()
     if one.names in ("model", "system"):
         more |= {
-            "on_change": near_names.take_all, "args": (key, name, options),
+            "on_change": near_names.take, "args": (key, name, options),
             "accept_new_options": True, "filter_mode": name_options.FILTER, "select_all": False,
         }  # fmt: skip
     now = getattr(question, name) or _blank(one)
@@ -159,6 +159,8 @@ def _shown(name: str, value: Any) -> Any:
     one = PARAMETERS.get(name)
     if one is None or isinstance(value, bool):
         return value
+    if isinstance(value, (list, tuple)):
+        return list(value) if _options(one) else ", ".join(map(str, value))
     if value in (None, ""):
         return _text(one)
     return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -12,7 +12,6 @@ import hardware_db
 from app.dashboard import (
     cached,
     export,
-    hub_button,
     load_curves,
     near_names,
     old_links,
@@ -25,7 +24,7 @@ from app.dashboard import (
     tracing,
 )
 from app.dashboard.does_not_fit import runnable
-from app.dashboard.load import as_batch, load_of
+from app.dashboard.load import Load, as_batch, load_of, under
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
 from app.line.presets import PRESETS
 from app.line.words import short
@@ -61,7 +60,7 @@ def sidebar() -> None:
             st.warning(plain(sentence), icon=":material/warning:")
         model, system = control("model"), control("system")
         try:
-            hub_button.ask_button(model)
+            own_definitions.ask_button(model)
             chosen = _scenario(model, system)
         except RidgelineError as error:
             st.session_state["setup"] = error
@@ -122,18 +121,20 @@ def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, 
     return shown, cached.deployed(shown), cached.priced(shown)
 
 
-def gated_load(setup: Setup, *, switch: bool = True) -> Setup:
-    """`gated` for a setup under load.
+def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mapping[str, Any]]:
+    """`gated` for a setup under its load: the setup that is drawn, the load and its figures.
 
     switch: whether the page has the switch "If it fitted".
 
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    say_unread(cached.deployed(setup))
     load = load_of(setup)
+    setup = under(setup, load)
+    say_unread(cached.deployed(setup))
     row = load_curves.one_load(setup, load.name, load.value)
-    return runnable(setup, str(row["status"]), str(row["message"]), 1, switch=switch)
+    shown = runnable(setup, str(row["status"]), str(row["message"]), 1, switch=switch)
+    return shown, load, load_curves.one_load(shown, load.name, load.value)
 
 
 def say_trace() -> None:

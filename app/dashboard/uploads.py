@@ -15,6 +15,7 @@ from app.benchmarks.upload_parsing import SentResult
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.dashboard.sent_files import Found, Kind, SentFile, Unread, read_sent, size_of
+from app.dashboard.widgets import say_error
 from app.jobs import READING
 from app.measuring.report_reading import reads_quickly
 from app.wording.markdown import plain
@@ -123,7 +124,7 @@ def _put(found: Uploaded, file_id: str, sent: SentFile) -> None:
     try:
         read = _read(_digest(file_id, sent.content), sent)
     except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
+        say_error(error)
         return
     if isinstance(read, Report):
         found.reports[_unlike(sent.name, found.reports)] = read

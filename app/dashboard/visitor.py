@@ -15,7 +15,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app.rights import Rights, rights_here
+from app.rights import rights_here
 from app.wording.markdown import plain
 from hardware_db.data_folder import edition, overlay, users_folder
 
@@ -26,14 +26,9 @@ NO_MEASURING = (
 _FOLDER = "visitor_folder"
 
 
-def rights() -> Rights:
-    """What this visitor may do."""
-    return rights_here()
-
-
 def own_folder() -> Path | None:
     """The folder for this visitor's files; None if it is the user's own."""
-    if not rights().shared or rights().may_save:
+    if not rights_here().shared or rights_here().may_save:
         return None
     person = identity()
     if person:
@@ -60,7 +55,9 @@ def library() -> AbstractContextManager[None]:
 def keeping() -> str:
     """Where this visitor's data are stored, as text."""
     if own_folder() is None:
-        return "in the data folder of this server" if rights().shared else "in your data folder"
+        return (
+            "in the data folder of this server" if rights_here().shared else "in your data folder"
+        )
     return "for you alone" if identity() else "for this session alone"
 
 
@@ -69,14 +66,14 @@ def may_measure(command: str) -> bool:
 
     command: the command for the same measurement on another machine.
     """
-    if not rights().may_measure:
+    if not rights_here().may_measure:
         st.info(NO_MEASURING.format(command=command), icon=":material/timer_off:")
-    return rights().may_measure
+    return rights_here().may_measure
 
 
 def name() -> str:
     """Name of this visitor of a shared server: the person, or the session; "" for the user."""
-    if not rights().shared:
+    if not rights_here().shared:
         return ""
     context = get_script_run_ctx()
     return identity() or (context.session_id if context else "")
@@ -107,7 +104,7 @@ def admit() -> None:
         st.title("Ridgeline", anchor=False)
         st.button("Log in", on_click=st.login, key="log_in", icon=":material/login:")
         st.stop()
-    elif rights().login:
+    elif rights_here().login:
         st.error(
             "This server requires a login, but its secrets file has no section [auth].",
             icon=":material/lock:",

@@ -4,8 +4,9 @@ histogram.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -13,9 +14,11 @@ import streamlit as st
 from app.charts import parity
 from app.charts.figure import Figure
 from app.dashboard import export
-from genz_core.errors import InvalidValue
+from app.wording.markdown import plain
+from genz_core.errors import InvalidValue, RidgelineError
 
 Points = Sequence[dict[str, Any]]
+One = TypeVar("One")
 #: Heading and explanation of each column in a table of errors.
 _ERROR = "of |predicted / measured − 1|"
 HEADINGS: Mapping[str, tuple[str, str]] = {
@@ -48,6 +51,22 @@ def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bo
     )  # fmt: skip
 
 
+def say_error(error: object) -> None:
+    """Draw an error as its sentence."""
+    st.error(plain(error), icon=":material/error:")
+
+
+@contextmanager
+def saying_errors() -> Iterator[None]:
+    """Draw the error of what is inside as its sentence; what follows the block is drawn all the
+    same.
+    """
+    try:
+        yield
+    except RidgelineError as error:
+        say_error(error)
+
+
 def draw_table(rows: Any, key: str, **more: Any) -> Any:
     """Draw a table without its index and with all rows visible; returns the selection.
 
@@ -69,6 +88,14 @@ def pick(label: str, options: Sequence[str], key: str, **more: Any) -> str:
     """`choose` as a drop-down box, for any number of options."""
     chosen: str = st.selectbox(label, options, key=key, bind="query-params", **more)
     return chosen
+
+
+def one_of(label: str, items: Sequence[One], words: Callable[[One], str], key: str) -> One:
+    """Draw a choice among items if there are several, by their words; returns the chosen one."""
+    if len(items) == 1:
+        return items[0]
+    named = range(len(items))
+    return items[st.selectbox(label, named, format_func=lambda at: words(items[at]), key=key)]
 
 
 def slide(label: str, least: float, most: float, usual: float, key: str, **more: Any) -> float:
@@ -132,9 +159,9 @@ def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str
     look = export.look()
     figure = parity.parity(points, by, f"{title}, by {by}", look)
     spread = parity.error_histogram(points, "Spread of the errors", look)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        export.chart(figure, f"parity-{key}", f"{title}, {key}")
-    with right:
-        export.chart(spread, f"errors-{key}", f"Histogram of predicted over measured, {key}")
+    export.beside(
+        (figure, f"parity-{key}", f"{title}, {key}"),
+        (spread, f"errors-{key}", f"Histogram of predicted over measured, {key}"),
+        widths=(3, 2),
+    )
     return {"parity": figure, "errors": spread}

@@ -114,10 +114,10 @@ def with_measured(account: Account, stores: Iterable[Store]) -> Account:
     return replace(account, resolved=resolved, measured_by=str(run))
 
 
-def power_caps(account: Account) -> dict[str, list[float]]:
+def power_caps(account: Account, free: Operation) -> dict[str, list[float]]:
     """Output and energy of the deployment under power caps, [caps].
 
-    cap_w, output_tokens_per_s, joules_per_token, power_w (of a device).
+    cap_w, output_tokens_per_s, joules_per_token, power_w (of a device).  free: without a cap.
 
     Raises:
         InvalidValue: the system states no power.
@@ -129,7 +129,6 @@ def power_caps(account: Account) -> dict[str, list[float]]:
     columns: dict[str, list[float]] = {
         name: [] for name in ("cap_w", "output_tokens_per_s", "joules_per_token", "power_w")
     }
-    free = operation(resolved)
     draw = min(account.power_w(free), tdp)
     for share in _CAPS:
         cap = float(share) * tdp

@@ -75,7 +75,7 @@ def document(account: Account) -> dict[str, Any]:
     running = operation(resolved)
     around = beside(resolved.system, q)
     hourly = hourly_usd(account, running)
-    caps = power_caps(account) if served_rows.mean_device(resolved).tdp_w else None
+    caps = power_caps(account, running) if served_rows.mean_device(resolved).tdp_w else None
     return {
         "model": resolved.model.name,
         "system": resolved.system.slug,

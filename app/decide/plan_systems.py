@@ -124,10 +124,20 @@ def words(row: Row) -> dict[str, Any]:
         **money,
         "TTFT P99": _seconds(row["ttft_p99_s"]),
         "TPOT P99": _seconds(row["tpot_p99_s"]),
-        "Meets all targets": f"no: {row['lacks']}" if row["lacks"] else chance(row),
+        "Meets all targets": _meets(row),
         "Headroom": quantities.percent(min(margins)) if margins and not row["lacks"] else None,
         "Nearest measured run": f"{row['run']} ({row['run_source']})" if row["run"] else "none",
     }
+
+
+def _meets(row: Row) -> str:
+    """Whether a row meets all targets: with what probability, by the prediction alone, or what it
+    lacks.
+    """
+    if row["lacks"]:
+        return f"no: {row['lacks']}"
+    alone = row["probability"] is None
+    return f"yes, {quantities.NOT_VALIDATED}" if alone else chance(row)
 
 
 def _seconds(value: float | None) -> str | None:

@@ -93,7 +93,8 @@ def _reader(resolved: Resolved) -> Resolved:
 
 
 def figures(resolved: Resolved) -> Figures:
-    """TTFT, TPOT [s] and output per device [tok/s] of a deployment, and whether it fits (1 or 0).
+    """TTFT, TPOT [s] and output per device [tok/s] of a deployment, sequences that run at once, and
+    whether it fits (1 or 0).
 
     For a static batch, or under the question's load, where requests that the cache cannot hold
     wait.
@@ -108,6 +109,7 @@ def figures(resolved: Resolved) -> Figures:
             "ttft_s": float(found.ttft_s[0]),
             "tpot_s": float(found.tpot_s[0]),
             "output_tokens_per_s_per_device": float(found.output_tokens_per_s_per_device[0]),
+            "running": float(found.running[0]),
             "fits": float(found.status[0] != OUT_OF_MEMORY),
         }
     priced = estimate_resolved(resolved)
@@ -116,6 +118,7 @@ def figures(resolved: Resolved) -> Figures:
         "ttft_s": float(priced.ttft_s[0]),
         "tpot_s": float(priced.tpot_s[0]),
         "output_tokens_per_s_per_device": rate,
+        "running": float(resolved.scenario.batch),
         "fits": float(bool(priced.memory.fits[0])),
     }
 
@@ -210,44 +213,48 @@ def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
     if not targets or not known <= {"ttft_s", "tpot_s"}:
         raise InvalidValue('give targets on mean latencies, as "ttft < 500ms, tpot < 20ms"')
 
+    now = figures(resolved)
+
     def met(changed: Resolved) -> bool:
-        found = figures(changed)
+        found = now if changed is resolved else figures(changed)
         good = all(found[target.figure.column] <= target.value for target in targets)
         return good and found["fits"] > 0
 
-    def alone(resource: str) -> float | None:
-        return least_factor(lambda f: met(scaled(resolved, resource, f)), _MOST)
+    def least(*resources: str) -> float | None:
+        def enough(factor: float) -> bool:
+            changed = resolved
+            for resource in resources if factor != 1.0 else ():
+                changed = scaled(changed, resource, factor)
+            return met(changed)
 
-    def together(factor: float) -> bool:
-        changed = resolved
-        for resource in RESOURCES:
-            changed = scaled(changed, resource, factor)
-        return met(changed)
+        return least_factor(enough, _MOST)
 
-    factors = {resource: alone(resource) for resource in RESOURCES}
-    factors["together"] = least_factor(together, _MOST)
+    factors = {resource: least(resource) for resource in RESOURCES}
+    factors["together"] = least(*RESOURCES)
     limits = {target.figure.column: target.value for target in targets}
-    return Requirement(factors, *_least(resolved, limits))
+    return Requirement(factors, *_least(resolved, now["running"], limits))
 
 
-def _as_batch(resolved: Resolved) -> Resolved:
-    """A replica with a static batch of as many sequences as run on it under the load."""
+def _as_batch(resolved: Resolved, running: float) -> Resolved:
+    """A replica with a static batch of the sequences that run on it under the load, of `running`
+    on all.
+    """
     s = resolved.scenario
     if s.kind == "batch":
         return resolved
-    running = float(served(resolved).running[0]) / s.replicas
-    load: dict[str, Any] = {"batch": max(round(running), 1), "concurrency": None, "rate": None}
+    batch = max(round(running / s.replicas), 1)
+    load: dict[str, Any] = {"batch": batch, "concurrency": None, "rate": None}
     return replace(resolved, scenario=replace(s, **load))
 
 
 def _least(
-    resolved: Resolved, limits: Mapping[str, float]
+    resolved: Resolved, running: float, limits: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The least value of each resource if all others were unlimited, and its current value.
 
-    Peaks are rated ones, although bounds use the highest clock.
+    Peaks are rated ones, although bounds use the highest clock.  running: sequences at once.
     """
-    priced, system = estimate_resolved(_as_batch(resolved)), resolved.system
+    priced, system = estimate_resolved(_as_batch(resolved, running)), resolved.system
     prompts = priced.prefill
     if has_pool(resolved.scenario):
         prompts = estimate_resolved(_reader(resolved), batch=[1.0]).prefill

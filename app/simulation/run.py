@@ -26,6 +26,7 @@ from app.wording import quantities
 from genz_core.deployment import recipe_key
 from genz_core.engine import NO_RECIPE
 from genz_core.errors import ContextTooLong
+from genz_core.memo import ByIdentity
 from genz_core.model_kinds import check_one_by_one
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving import ServingEstimate
@@ -271,6 +272,9 @@ def kept_scale(resolved: Resolved) -> StepScale | None:
 # ------------------------------------------------------------------------------- the closed form
 
 
+_SERVED = ByIdentity[ServingEstimate](64)
+
+
 class ClosedForm:
     """The closed form of one replica's load, priced on first use."""
 
@@ -281,9 +285,12 @@ class ClosedForm:
 
     @cached_property
     def served(self) -> ServingEstimate:
-        question = one_replica(self.resolved.scenario, self._drawn)
-        alone = replace(self.resolved, scenario=question)
-        return served(drafted(alone, self._draft_model))
+        r, question = self.resolved, one_replica(self.resolved.scenario, self._drawn)
+        alone = replace(r, scenario=question)
+        parts = (r.model, r.system, r.engine, r.profile, self._draft_model)
+        # another draw of the arrivals is the same load
+        return _SERVED.get(lambda: served(drafted(alone, self._draft_model)), *parts,
+                           values=replace(question, seed=0))  # fmt: skip
 
     def session_s(self, scale: float) -> float:
         """Duration of a session [s], 0 if sessions never end.  scale: of the steps."""

@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
-from app.charts import accuracy as charts
+from app.charts import parity
 from app.charts.figure import Figure
-from app.dashboard import cached_rows, explanations, export, sidebar
+from app.dashboard import cached, explanations, export, sidebar
 from app.dashboard.widgets import Points, choose, parity_and_errors, pick, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
@@ -45,7 +45,7 @@ def operators() -> None:
         st.stop()
     matrix = shipped_errors.operator_matrix(series)
     st.markdown(shipped_errors.operator_sentence(matrix))
-    figure = charts.errors_by_split(matrix, OPERATOR_SPLITS, look)
+    figure = parity.errors_by_split(matrix, OPERATOR_SPLITS, look)
     export.chart(figure, "accuracy-operators", "Error of each operator by split")
     figures = {"operators": figure} | operator_parity(shipped_errors.operator_points())
     meaning = "; ".join(f"**{name}**: {words}" for name, words in OPERATOR_SPLITS.items())
@@ -83,7 +83,7 @@ def operator_parity(points: Points) -> dict[str, Figure]:
 
 def measured_points_area(area: str) -> None:
     """Draw the area "Batch points" or "Serving": errors by split and column, worst rows, peers."""
-    records, serving = cached_rows.measured_records(area.casefold()), area == "Serving"
+    records, serving = cached.measured_records(area.casefold()), area == "Serving"
     with st.container(horizontal=True):
         metric = choice("Figure", ["tpot_s", "ttft_s"], "accuracy_metric") if serving else None
         by = choice("By", GROUPS[area], f"accuracy_by_{'serving' if serving else 'batch'}")

@@ -6,8 +6,7 @@ from app.dashboard import cached, explanations, export, pinned, sidebar, strip, 
 from app.dashboard.load import alone, as_batch
 from app.dashboard.panels import first_page
 from app.dashboard.panels.all_loads import all_loads
-from app.dashboard.panels.load_answer import load_answer
-from app.dashboard.panels.reading_load import reading_load
+from app.dashboard.panels.load_answer import load_answer, reading_load
 from app.dashboard.panels.simulation import simulation_panel
 from app.dashboard.panels.static_answer import static_answer
 from app.dashboard.widgets import choose

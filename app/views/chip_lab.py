@@ -26,7 +26,7 @@ def of_the_question(part: str) -> None:
         if loaded.scenario.kind == "batch":
             loaded = sidebar.gated(setup, resolved, estimate)[0]
         else:
-            loaded = sidebar.gated_load(loaded)
+            loaded = sidebar.gated_load(loaded)[0]
     if part == "Sensitivity":
         sensitivity.answers(loaded)
     elif part == "Ridge":

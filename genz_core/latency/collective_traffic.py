@@ -75,7 +75,8 @@ def load(
         used = 1.0 if operation == "send_recv" else np.maximum(members - 1.0, 1.0)
         factor = factor * np.maximum((link.domain / inner - 1.0) / used, 1.0)
     elif wiring.form in ("ring", "torus"):
-        factor = _on_a_torus(operation, members, apart, _shape(link), wiring.closes_at)
+        shape = link.topology.shape or (max(link.domain, 1),)
+        factor = _on_a_torus(operation, members, apart, shape, wiring.closes_at)
     if wiring.pod:
         factor = np.maximum(factor, _uplink_load(operation, members, apart, wiring))
     return np.where(members > 1, factor, 0.0)
@@ -102,11 +103,6 @@ def _uplink_load(operation: str, group: Array, stride: Array, wiring: Topology) 
 
 
 # ------------------------------------------------------------------------------- rings and tori
-
-
-def _shape(link: Link) -> tuple[int, ...]:
-    """Devices of the whole domain by dimension."""
-    return link.topology.shape or (max(link.domain, 1),)
 
 
 def _on_a_torus(

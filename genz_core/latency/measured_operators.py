@@ -151,11 +151,6 @@ def _gemm(d: Mapping[str, Array], fmt: str) -> Op:
     return operators.gemm("measured", d["m"], d["n"], d["k"], types_of(fmt))
 
 
-def _attention_types(fmt: str) -> Types:
-    compute, _, cache = fmt.partition("/")
-    return Types(kv=cache, compute=compute)
-
-
 def _attention(d: Mapping[str, Array], fmt: str, latent_cache: bool = False) -> Op:
     heads = Heads(
         d["heads"],
@@ -166,7 +161,9 @@ def _attention(d: Mapping[str, Array], fmt: str, latent_cache: bool = False) -> 
         shared_kv=latent_cache,
     )
     lengths = (d["sequences"], d["new_tokens"], d["cached_tokens"])
-    return operators.attention("measured", *lengths, heads, _attention_types(fmt))
+    compute, _, cache = fmt.partition("/")
+    types = Types(kv=cache, compute=compute)
+    return operators.attention("measured", *lengths, heads, types)
 
 
 def _latent_decode(d: Mapping[str, Array], fmt: str) -> Op:

@@ -65,7 +65,8 @@ def closed_loop(
     served = np.minimum(admitted / (inside + gaps * cycle), users / (first + gaps * cycle))
     if np.any(reader):
         at_most = batching.prompts_per_s()[of] / steps
-        full = (batching.wave_steps() >= 2.0)[of]  # the next step fills while one is prefilled
+        several = np.minimum(batching.wave_steps(), batching.admitted)
+        full = (several >= 2.0)[of]  # the next step fills with others while one is prefilled
         served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
         first = np.where(reader, users / served, first)
         median = np.where(reader, first / late, median)
@@ -95,7 +96,7 @@ def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
     The search is refined where a queue is so short that a few more decodes would empty it.
     """
     decodes, low, high = _root(
-        partial(_beyond, batching, clump), _LEAST * batching.admitted, batching.admitted,
+        partial(_beyond, batching, clump), _LEAST * batching.admitted, batching.most_decodes(),
         (_GRID, _FINER),
     )  # fmt: skip
     pace = batching.pace(decodes, clump)
@@ -145,27 +146,33 @@ def _paced(batching: Batching, pace: Pace, mean: Array) -> tuple[Array, Array, A
 
     The rate is limited by the total work of all admitted requests.  If prefill has priority, the
     first token of a request waits for half of the prompts prefilled in the same step, and for the
-    prompts before them; synchronised requests are all prefilled together.
+    prompts before them; synchronised requests are all prefilled together.  This moves time between
+    the first token and later ones at the same rate, with or without a wait outside the engine.
     mean: TTFT at this pace [s].
     """
     decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
     median = batching.ttft_s(pace, median=True)
     admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
-    steep = _unbalanced(batching, pace, mean)
+    steep, most = _unbalanced(batching, pace, mean), batching.most_decodes()
     left = np.minimum(admitted - decodes, (users - decodes) / late)
-    told = left / _requests_per_s(batching, pace)
+    rate = _requests_per_s(batching, pace)
+    full = steep & (left > 0) & (decodes >= most * (1.0 - 1e-6)) & (most < admitted)
+    if np.any(full):  # a queue that never empties fills every step
+        rate = np.where(full, np.maximum(batching.full_steps_per_s(decodes), rate), rate)
+        cycle = np.where(full, decodes / (gaps * rate), cycle)
+    told = left / rate
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
-    lasts = mean + gaps * cycle
-    served = np.minimum(admitted / lasts, users / (mean * late + gaps * cycle))
+    served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
     slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)
-    mean, median, cycle, lasts = mean * slower, median * slower, cycle * slower, lasts * slower
+    mean, median, cycle, served = mean * slower, median * slower, cycle * slower, served / slower
     if not batching.mixed:
-        together = batching.joined
+        together, answer = batching.joined, gaps * pace.plain_s
         wave = batching.host_s + batching.half_wave_s(decodes)
         apart = np.minimum(mean, wave + batching.running_s(decodes))
-        least = np.maximum(lasts - gaps * pace.plain_s, 0.0)
-        mean = np.minimum(apart + together * (wave - apart), least)
+        least = np.minimum(admitted / served - answer, (users / served - answer) / late)
+        mean = np.minimum(apart + together * (wave - apart), np.maximum(least, 0.0))
         median = np.where(together > 0.5, mean, np.minimum(median, mean))
+        lasts = np.minimum(admitted / served, users / served - mean * (late - 1.0))
         cycle = (lasts - mean) / gaps
     return mean, median, cycle
 

@@ -124,7 +124,8 @@ class Disaggregation:
         whole = np.maximum(*sizes) / self.transfer.bytes_per_s
         if not self.transfer.layer_wise:
             return whole
-        layers = _layers(self.prefill)
+        pool = self.prefill
+        layers = pool.deployed.graph(Step.prefill(1.0, 8.0), pool.parallelism).layers
         meanwhile = prompt_s(self.prefill, tokens) * (1.0 - 1.0 / layers)
         return np.maximum(whole / layers, whole - meanwhile)
 
@@ -144,10 +145,6 @@ def cache_bytes(pool: ServingPool, tokens: Num) -> Array:
 
 def _ranks(pool: ServingPool) -> float:
     return float(np.max(pool.parallelism.dp))
-
-
-def _layers(pool: ServingPool) -> int:
-    return pool.deployed.graph(Step.prefill(1.0, 8.0), pool.parallelism).layers
 
 
 # ------------------------------------------------------------------------------- prefill

@@ -292,20 +292,21 @@ class _Steps:
     def of(cls, deployed: Deployment, parallelism: Parallelism, without: str) -> _Steps:
         """Of a deployment; `without` a module's operators."""
         numbers = columns(Workload(), parallelism)
-        alike = all(np.all(column == column[0]) for column in numbers.values())
-        split = parallelism
-        if not alike:
-            graph, shares = _shares(deployed, parallelism)
-        else:
-            first = {name: float(column[0]) for name, column in numbers.items()}
-            split = split_of(parallelism, first)
-            graph, shares = _SHARES.get(
-                lambda: _shares(deployed, split), deployed.model, deployed.engine,
-                values=(*first.values(), split.sequence_parallel, split.order),
-            )  # fmt: skip
+        distinct = np.unique(np.stack(list(numbers.values())), axis=1)
+        alike = distinct.shape[1] == 1
+        degrees: dict[str, Any] = dict(zip(numbers, distinct, strict=True))
+        if alike:
+            degrees = {name: float(column[0]) for name, column in degrees.items()}
+        few = split_of(parallelism, degrees)
+        graph, shares = _SHARES.get(
+            lambda: _shares(deployed, few),
+            deployed.model, deployed.engine.eager, deployed.placement,
+            values=(distinct.tobytes(), few.sequence_parallel, few.order),
+        )  # fmt: skip
+        split = few if alike else parallelism
         stages = int(numbers["pp"][0])
         kept = [
-            "" if _belongs(op, without) else share
+            "" if without and op.module == without else share
             for op, share in zip(graph.ops, shares, strict=True)
         ]
         split = replace(split, overlap="none")
@@ -352,10 +353,6 @@ def _shares(deployed: Deployment, parallelism: Parallelism) -> tuple[Graph, list
     group = Group(sequences * np.asarray(split.dp, dtype=float), new, cached)
     graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
     return graph, [_share(op, size) for op in graph.ops]
-
-
-def _belongs(op: Op, module: str) -> bool:
-    return bool(module) and op.module == module
 
 
 def _share(op: Op, size: int) -> Share:

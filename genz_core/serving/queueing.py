@@ -220,15 +220,27 @@ class Batching(StepCycles):
         return self.host_s + np.where(tokens > room * self.lanes, mean, one_step)
 
     def most_decodes(self) -> Array:
-        """Largest number of decoding sequences for which the steps keep up with their prompts."""
+        """Largest number of decoding sequences for which the steps keep up with their prompts.
+
+        With n prompts per step of a lane, n (steps - 1) sequences decode, and n (isl + steps - 1)
+        tokens fill the budget; the number of whole prompts is rounded down.
+        """
         if not self.mixed:
             return self.admitted
-        most = self.admitted
-        for _ in range(3):
-            room = self.room(most) * FULLEST
-            kept_up = room / self.isl * np.maximum(self.steps - 1.0, 1e-9) * self.lanes
-            most = np.minimum(self.admitted, kept_up)
-        return most
+        each = np.maximum(self.steps - 1.0, 1e-9) / np.maximum(self.others, 1e-9) * FULLEST
+        prompts = self.budget / (self.isl + each)
+        if self.whole:
+            prompts = np.maximum(np.floor(prompts), 1.0)
+        most = np.minimum(prompts, self.times.sizes.tokens / self.isl) * each
+        if self.whole:  # one prompt more while fewer decode
+            most = np.maximum(most, self.budget - (prompts + 1.0) * self.isl)
+        return np.minimum(self.admitted, most * self.lanes)
+
+    def full_steps_per_s(self, decodes: Array) -> Array:
+        """Requests prefilled per second if each step with these decodes has no room left [1/s]."""
+        prompts = FULLEST * self.room(decodes * self.others) / self.isl
+        per_s: Array = prompts * self.lanes / self.mixed_cycle_s(np.maximum(decodes, 1.0), prompts)
+        return per_s
 
     # --------------------------------------------------------------------------- a wave
 

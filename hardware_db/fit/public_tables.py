@@ -74,7 +74,8 @@ def read_folder(folder: Path, devices: Collection[str]) -> list[MeasuredSeries]:
         table = _table(folder, name)
         rows = table[(table["operator"] == operator) & table["device"].isin(devices)]
         for (device, source, fmt), part in rows.groupby(["device", "source", "fmt"], sort=True):
-            if (source, operator, device) not in _WITH_GAPS and _large_enough(part):
+            large = len(part) >= _LEAST_POINTS and part["shape"].nunique() >= _LEAST_SHAPES
+            if large and (source, operator, device) not in _WITH_GAPS:
                 series = _series(operator, str(device), _FORMATS.get(str(fmt), str(fmt)), part)
                 key = (operator, series.device, series.fmt)
                 found[key] = min(found.get(key, series), series, key=_rank)
@@ -99,10 +100,6 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     # A step of one token is priced as decode, whatever the kernel's name.
     one = (table["new_tokens"] == 1) & (table["operator"] == "prefill_attention")
     return table[~one]
-
-
-def _large_enough(part: pd.DataFrame) -> bool:
-    return len(part) >= _LEAST_POINTS and part["shape"].nunique() >= _LEAST_SHAPES
 
 
 def _series(operator: str, device: str, fmt: str, part: pd.DataFrame) -> MeasuredSeries:

@@ -115,12 +115,11 @@ _LEAST_POINTS = 8
 
 def _newest(folder: Path, pattern: str) -> Path | None:
     """The file of the newest version that matches `pattern` (its parent folder is the version)."""
-    paths = sorted(folder.glob(pattern), key=lambda path: _version_key(path.parent.name))
-    return paths[-1] if paths else None
 
+    def version(path: Path) -> list[int]:
+        return [int(part) for part in re.findall(r"\d+", path.parent.name)]
 
-def _version_key(name: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", name))
+    return max(folder.glob(pattern), key=version, default=None)
 
 
 def _load(folder: Path, room: str, table: str, backends: tuple[str, ...]) -> list[Path]:

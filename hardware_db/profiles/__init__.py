@@ -67,7 +67,8 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     else:
         note = _inheritance(system, inherited)
     layers = [*own, *relatives, *inherited]
-    if _over_host(system):
+    # Over PCIe collectives depend on the host, so constants from one host do not apply to another.
+    if system.links and "pcie" in system.links[0].name.casefold():
         layers = [_without(profile, "collective") for profile in layers]
     profile = layered(system.slug, [*layers, typical], note)
     if not own or all(own[0] is not other for other in shipped):
@@ -126,14 +127,6 @@ def _inheritance(system: System, inherited: Sequence[FittedProfile]) -> str:
         f"no device of family {system.family} was measured; {classes} inherited from "
         f"{inherited[0].name}, others from {typical}"
     )
-
-
-def _over_host(system: System) -> bool:
-    """Whether devices are connected by PCIe only.
-
-    Their collectives depend on the host, so constants from one host do not apply to another.
-    """
-    return bool(system.links) and "pcie" in system.links[0].name.casefold()
 
 
 def _without(profile: FittedProfile, operator: str) -> FittedProfile:

@@ -5,6 +5,7 @@ automatically.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -61,6 +62,7 @@ def read_spec(config: Config) -> ModelSpec:
     return with_vision(spec, config)
 
 
+@functools.cache
 def _import_families() -> None:
     for module in pkgutil.iter_modules(architectures.__path__):
         importlib.import_module(f"{architectures.__name__}.{module.name}")

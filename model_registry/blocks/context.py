@@ -22,7 +22,10 @@ def context_part(op: Op, group: Group, frame: DeviceFrame) -> Op:
     cp = number(frame.par.cp)
     new, local = number(group.new_tokens), frame.local(group)
     share = local / np.maximum(new, 1.0)
-    seen = _seen_before(new, op.dims["cached_tokens"], local, cp)
+    # A plain attention with as many pairs as one rank processes: on average (new - local) / 2
+    # tokens of other ranks precede the new tokens of a rank.
+    cached = op.dims["cached_tokens"]
+    seen = np.where(local < new, cached + (new - local) / 2.0, cached / cp)
     pairs = op.dims["pairs"] / cp
     return replace(
         op,
@@ -34,14 +37,6 @@ def context_part(op: Op, group: Group, frame: DeviceFrame) -> Op:
         held_kv_bytes=op.held_kv_bytes / cp,
         dims={**op.dims, "new_tokens": local, "cached_tokens": seen, "pairs": pairs},
     )
-
-
-def _seen_before(new: Num, cached: Num, local: Num, cp: Num) -> Num:
-    """Cached tokens of a plain attention with as many pairs as one rank processes.
-
-    The new tokens of a rank are preceded on average by (new - local) / 2 tokens of other ranks.
-    """
-    return np.where(local < new, cached + (new - local) / 2.0, cached / cp)
 
 
 def context_exchange(cache_width: Num, output_width: Num, frame: DeviceFrame) -> Ops:

@@ -173,7 +173,8 @@ def read(kind: Any, path: str, typed: str | None, inputs: str = "") -> Call:
     try:
         bound = inspect.signature(kind).bind(*call.args, **keywords).arguments
     except (TypeError, ValueError) as error:
-        raise InvalidValue(f"{name}({typed[:60]}): {error}; {name}{_signature(kind)}") from None
+        takes = ", ".join(inspect.signature(kind).parameters)
+        raise InvalidValue(f"{name}({typed[:60]}): {error}; {name}({takes})") from None
     plain = {n: each for n, each in bound.items() if isinstance(each, ast.expr)}
     if isinstance(bound.get("args"), tuple):  # recurrent layers pass their arguments on
         plain |= dict(zip(("input_size", "hidden_size"), bound["args"], strict=False))
@@ -194,10 +195,6 @@ def _needed(kind: Any) -> list[str]:
         return []
     plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
     return [p.name for p in parameters if p.default is p.empty and p.kind in plain]
-
-
-def _signature(kind: Any) -> str:
-    return f"({', '.join(inspect.signature(kind).parameters)})"
 
 
 def _parsed(text: str, said: str) -> ast.expr:

@@ -144,11 +144,6 @@ def _pair(weights: str, activations: str | None, precision: Precision) -> tuple[
     return chosen, activations or inputs
 
 
-def _cache_source(weights: str) -> CacheSource:
-    """Origin of the cache's format where the user chose only the weights' format."""
-    return "checkpoint" if FORMATS[weights].cache else "convention"
-
-
 def override_formats(
     precision: Precision,
     *,
@@ -181,7 +176,8 @@ def override_formats(
         if precision.activations == "fp32" and canonical(weights) != "fp32":
             precision = replace(precision, activations=base, kv=base)
         precision, note = _with_weights(precision, canonical(weights), base, layout)
-        precision = replace(precision, kv_source=_cache_source(canonical(weights)))
+        kv_source: CacheSource = "checkpoint" if FORMATS[canonical(weights)].cache else "convention"
+        precision = replace(precision, kv_source=kv_source)
         notes.append(note)
     elif quantised_formats(precision):
         notes.append(

@@ -82,15 +82,12 @@ def fused_norm(calls: list[ProgramCall]) -> list[ProgramCall]:
     """`calls` with each norm that follows a residual addition fused with it."""
     out: list[ProgramCall] = []
     for call in calls:
-        if call.operator == "norm" and out and _fits(out[-1], call):
+        before = out[-1] if out and out[-1].operator == "residual" else None
+        if call.operator == "norm" and before and before.size("width") == call.size("width"):
             out[-1] = replace(call, operator="residual_norm")
         else:
             out.append(call)
     return out
-
-
-def _fits(residual: ProgramCall, norm: ProgramCall) -> bool:
-    return residual.operator == "residual" and residual.size("width") == norm.size("width")
 
 
 def across_layers(blocks: list[ProgramBlock]) -> list[ProgramBlock]:

@@ -58,7 +58,8 @@ def content_chunks(path: Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
         if magic == ZIP_MAGIC:
             yield from _zip_chunks(file, path, chunk_bytes)
         elif magic.startswith(GZIP_MAGIC):
-            yield from _gzip_chunks(file, chunk_bytes)
+            chunks = iter(lambda: file.read(chunk_bytes), b"")
+            yield from _gunzip(file.read(chunk_bytes), chunks, chunk_bytes)
         else:
             while chunk := file.read(chunk_bytes):
                 yield chunk
@@ -105,10 +106,6 @@ def _member_chunks(member: IO[bytes], packed: int, chunk_bytes: int) -> Iterator
         _refuse_bomb(packed, produced)
         yield first
         first = member.read(chunk_bytes)
-
-
-def _gzip_chunks(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    return _gunzip(file.read(chunk_bytes), iter(lambda: file.read(chunk_bytes), b""), chunk_bytes)
 
 
 def _gunzip(first: bytes, rest: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -117,6 +117,7 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
     kernels = _kernels(events, origin, ranges)
     facts = {k: header[k] for k in FACTS if isinstance(header.get(k), (int, float, str))}
     own = _own_run(header.get(OWN_RUN))
+    own_device = (DeviceInfo(name=str(own["run_device"])),) if own.get("run_device") else ()
     return Report(
         format=FORMAT,
         tool="torch",
@@ -127,7 +128,7 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
         ranges=ranges,
         host=_host(events),
         waits=_waits(events, origin),
-        devices=_devices(header.get("deviceProperties"), kernels) or _own_device(own),
+        devices=_devices(header.get("deviceProperties"), kernels) or own_device,
         facts=facts | _distributed(header.get("distributedInfo")) | own,
         notes=_notes(kernels),
     )
@@ -355,10 +356,6 @@ def _own_run(told: Any) -> dict[str, str | int | float]:
         for name, kind in _OWN.items()
         if isinstance(known.get(name), kind) and (kind is str or known[name] > 0)
     }
-
-
-def _own_device(own: Mapping[str, Any]) -> tuple[DeviceInfo, ...]:
-    return (DeviceInfo(name=own["run_device"]),) if own.get("run_device") else ()
 
 
 def _devices(properties: Any, kernels: pd.DataFrame) -> tuple[DeviceInfo, ...]:

@@ -134,18 +134,15 @@ def _measurement(record: dict[str, Any]) -> ServingMeasurement:
     subject = vllm_serve.subject(record)
     completed = fields.count(record.get("completed"))
     load = bench_record.load(record)
+    sent = None if completed is None else completed + (load.errors or 0)
     return ServingMeasurement(
         format=NAME,
         subject=replace(subject, tool=NAME),
-        load=replace(load, requests=load.requests or _sent(completed, load.errors)),
+        load=replace(load, requests=load.requests or sent),
         lengths=lengths,
         throughput=bench_record.throughput(record),
         definitions={"tpot_s": bench_record.TPOT_DEFINITION, "itl_s": bench_record.ITL_DEFINITION},
     ).with_latencies(bench_record.statistics(record))
-
-
-def _sent(completed: int | None, errors: int | None) -> int | None:
-    return None if completed is None else completed + (errors or 0)
 
 
 def _throughput(match: re.Match[str]) -> ServingMeasurement:

@@ -66,7 +66,8 @@ def _aggregate(run: Document) -> ServingMeasurement:
         fields.count(run.get(f"num_{pool}_gpu")) or 0 for pool in ("prefill", "decode")
     )
     split = bool(run.get("disagg")) and str(run.get("disagg")).casefold() != "false"
-    degrees = _degrees(run)
+    # Under the names of version 1, otherwise those of decode.
+    degrees = fields.degrees(run, {name: (name, f"decode_{name}") for name in ("tp", "pp", "ep")})
     devices = prefill + decode or degrees.get("tp", 0) * degrees.get("pp", 1) or None
     framework = (fields.text(run.get("framework")) or "").casefold()
     engine = next((engine for word, engine in _ENGINES.items() if word in framework), None)
@@ -94,11 +95,6 @@ def _aggregate(run: Document) -> ServingMeasurement:
         definitions={"tpot_s": bench_record.TPOT_DEFINITION},
         notes=notes,
     ).with_latencies(bench_record.statistics(run))
-
-
-def _degrees(run: Document) -> dict[str, int]:
-    """Degrees of one pool: under the names of version 1, otherwise those of decode."""
-    return fields.degrees(run, {name: (name, f"decode_{name}") for name in ("tp", "pp", "ep")})
 
 
 def _rates(run: Document, devices: int | None, pools: tuple[int, int] | None) -> Throughput:

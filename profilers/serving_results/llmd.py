@@ -91,12 +91,10 @@ def _rates(source: Document) -> Throughput:
     values = []
     for new, old in _RATES:
         entry = source.get(new, source.get(old))
-        values.append(fields.positive(entry["mean"] if _has_mean(entry) else entry))
+        if isinstance(entry, dict) and "mean" in entry:
+            entry = entry["mean"]
+        values.append(fields.positive(entry))
     return Throughput(*values)
-
-
-def _has_mean(entry: Any) -> bool:
-    return isinstance(entry, dict) and "mean" in entry
 
 
 def _load(report: Document, requests: Document, asked: Document) -> MeasuredLoad:

@@ -272,10 +272,7 @@ def _with_name(content: Content, problem: str) -> str:
     shows it.
     """
     found = _by_marks(content)
-    if found is None or found.name in problem or not _is_damage(problem):
+    damage = ("damaged", "cut off", "is no JSON", "no benchmark's")
+    if found is None or found.name in problem or not any(word in problem for word in damage):
         return problem
     return f"this starts as a result of {found.name}, but {problem}"
-
-
-def _is_damage(problem: str) -> bool:
-    return any(word in problem for word in ("damaged", "cut off", "is no JSON", "no benchmark's"))

@@ -112,6 +112,7 @@ def _of_record(row: dict[str, str]) -> ServingMeasurement:
 
 
 def _of_own(row: Document) -> ServingMeasurement:
+    phase = row.get("phase")
     return ServingMeasurement(
         format=OWN,
         subject=_subject(row),
@@ -123,12 +124,8 @@ def _of_own(row: Document) -> ServingMeasurement:
                 for name in ("requests", "input_tokens", "output_tokens", "total_tokens")
             )
         ),
-        phase=_phase(row.get("phase")),
+        phase=phase if phase in ("prefill", "decode") else "",
     ).with_latencies(_latencies(row))
-
-
-def _phase(value: Any) -> Any:
-    return value if value in ("prefill", "decode") else ""
 
 
 def _subject(row: Document) -> Subject:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -19,6 +20,12 @@ REPORTS = ROOT / "tests" / "fixtures" / "reports"
 QWEN = ROOT / "app" / "samples" / "h100_qwen1.5-0.5b.json.gz"
 DECODE = REPORTS / "csv" / "llm-perf-opt" / "decode_cuda_gpu_kern_sum.csv"
 PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
+
+# AppTest looks for components in the metadata of all installed packages for each page that is
+# opened, which takes as long as most pages do.
+manifest_scanner.scan_component_manifests = functools.cache(
+    manifest_scanner.scan_component_manifests
+)
 
 
 def path_of(page: str) -> str:

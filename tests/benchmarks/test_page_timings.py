@@ -21,7 +21,7 @@ from tests.benchmarks.page_timings import (
 )
 from tests.browser.conftest import chromium
 
-pytestmark = [pytest.mark.benchmark, pytest.mark.browser]
+pytestmark = pytest.mark.benchmark
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.page)

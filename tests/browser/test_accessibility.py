@@ -37,9 +37,9 @@ STATES = {
 
 
 def paths() -> list[str]:
-    """Addresses of all pages: the stems of their files, "" for the first."""
-    stems = sorted(file.stem for file in VIEWS.glob("[a-z]*.py"))
-    return ["" if stem == "answer" else stem for stem in stems]
+    """Addresses of all pages, sorted: the stems of their files, "" for the first."""
+    stems = (file.stem for file in VIEWS.glob("[a-z]*.py"))
+    return sorted("" if stem == "answer" else stem for stem in stems)
 
 
 #: Whether the page has the colours of an appearance, is drawn, and no part of it is fading.

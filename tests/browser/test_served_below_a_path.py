@@ -80,7 +80,7 @@ def test_no_page_breaks_the_policy_that_it_is_served_with(page, base_url: str):
             broken.append(message.text)
 
     page.on("console", note)
-    for path in ("", "roofline", "inside", "plan", "library", "accuracy"):
+    for path in ("", "roofline", "inside", "plan", "library", "accuracy?accuracy_area=Operators"):
         page.goto(f"{base_url}/{path}")
         page.wait_for_selector(SETTLED)
         page.wait_for_timeout(300)

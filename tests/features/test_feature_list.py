@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 import typer
 
 from app.cli import cli
+from tests.rules import for_every
 
 ROOT = Path(__file__).parents[2]
 ROWS = [
@@ -16,7 +16,7 @@ ROWS = [
     for line in (ROOT / "docs" / "features.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("| ") and not line.startswith("| feature")
 ]
-IDS = [row[0][:60] for row in ROWS]
+COMMANDS = typer.main.get_command(cli)
 #: What stands where a command would: Python, an address, a folder.
 OTHERS = ("ridgeline", "import ridgeline", "GET ", "docs/")
 
@@ -32,7 +32,7 @@ def test_the_list_is_whole() -> None:
     assert len(ROWS) >= 40 and all(len(row) == 3 for row in ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=IDS)
+@for_every(ROWS)
 def test_the_tests_of_a_feature_are_there(row: list[str]) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\*|\w+)`", row[2])
     assert named
@@ -41,13 +41,12 @@ def test_the_tests_of_a_feature_are_there(row: list[str]) -> None:
         assert "def test_" in text if name == "*" else f"def {name}(" in text, f"{file}::{name}"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=IDS)
+@for_every(ROWS)
 def test_the_commands_of_a_feature_are_there(row: list[str]) -> None:
-    root = typer.main.get_command(cli)
     for said in re.findall(r"`([^`]+)`", row[1]):
         if said.startswith(OTHERS):
             continue
-        command, known = root, options(root)
+        command, known = COMMANDS, options(COMMANDS)
         for word in said.split():
             if word.startswith("--"):
                 assert word in known, said

@@ -45,7 +45,7 @@ def estimate(kind: str) -> genz_core.Estimate:
     )
 
 
-every_family = for_every(sorted({one.model_type for one in shipped_models().values()}), by_day=50)
+every_family = for_every(sorted({one.model_type for one in shipped_models().values()}), by_day=12)
 
 
 def test_the_families_are_many():

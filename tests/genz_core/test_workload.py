@@ -17,7 +17,7 @@ from genz_core.workload import bounds
 from tests.draws import cases
 
 several = settings(
-    max_examples=cases(25), suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=cases(10), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 #: batch, isl, osl, tp, pp, micro_batches, and the share of the prompt in a prefix cache.
 configurations = st.tuples(

@@ -230,10 +230,11 @@ def test_what_an_engine_starts_with_and_its_bounds_name_their_source():
 
 
 def test_every_release_runs_where_it_was_measured():
-    for row in [*table("measurements", "serving"), *table("measurements", "published")]:
-        weights = (row["weights"],) if row.get("weights") else ()
-        system = hardware_db.load(row["system"])
-        hardware_db.require_runs_on(row["engine"], system, row["engine_version"], weights)
+    rows = [*table("measurements", "serving"), *table("measurements", "published")]
+    names = ("engine", "system", "engine_version", "weights")
+    for engine, slug, version, weights in {tuple(map(row.get, names)) for row in rows}:
+        formats = (weights,) if weights else ()
+        hardware_db.require_runs_on(engine, hardware_db.load(slug), version, formats)
 
 
 def test_every_engine_runs_where_it_was_measured():

@@ -118,7 +118,7 @@ def test_no_two_systems_share_a_name():
             assert owner.setdefault(lookup.fold(name), slug) == slug, name
 
 
-@for_every(SYSTEMS)
+@for_every(SYSTEMS, by_day=60)
 def test_every_name_of_a_system_leads_to_it(slug):
     form = hardware_db.facts(slug)
     for name in (form.id, form.name, *form.aliases):

@@ -20,6 +20,7 @@ OPTIONS = PYTEST["ini_options"]
 MARKERS = {line.partition(":")[0] for line in OPTIONS["markers"]}
 USUAL = OPTIONS["addopts"][OPTIONS["addopts"].index("-m") + 1]
 SCRIPT = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
+RUN = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 #: A substitute for pytest: prints its arguments, fails for benchmarks, counts like pytest.
@@ -51,18 +52,24 @@ def selections(text: str) -> list[str]:
 LEFT_OUT = sorted(name for name in MARKERS if not selected(USUAL, name))
 
 
-def test_the_usual_run_leaves_out_what_is_slow_or_needs_a_quiet_machine_or_a_gpu():
-    assert LEFT_OUT == ["benchmark", "gpu", "slow"]
-    assert selected(USUAL) and selected(USUAL, "draws") and selected(USUAL, "browser")
+def test_the_usual_run_leaves_out_what_is_slow_or_needs_a_browser_a_quiet_machine_or_a_gpu():
+    assert LEFT_OUT == ["benchmark", "browser", "gpu", "slow"]
+    assert selected(USUAL) and selected(USUAL, "draws")
 
 
 @pytest.mark.parametrize("marker", LEFT_OUT)
-def test_what_the_usual_run_leaves_out_is_run_at_night_and_has_a_documented_command(marker: str):
-    for text in (SCRIPT, CONTRIBUTING):
+def test_what_the_usual_run_leaves_out_is_run_by_a_script_and_has_a_documented_command(marker: str):
+    for text in (RUN if marker == "browser" else SCRIPT, CONTRIBUTING):
         assert any(selected(expression, marker) for expression in selections(text)), marker
 
 
-@pytest.mark.parametrize("also", sorted(MARKERS - set(LEFT_OUT)))
+def test_ci_run_leaves_to_the_night_only_what_is_slow_or_needs_a_quiet_machine_or_a_gpu():
+    run = [USUAL, *selections(RUN)]
+    for markers in ([], ["draws"], ["browser"], ["browser", "draws"]):
+        assert sum(selected(expression, *markers) for expression in run) == 1, markers
+
+
+@pytest.mark.parametrize("also", sorted(MARKERS - {"benchmark", "gpu", "slow"}))
 def test_a_slow_test_in_a_browser_or_of_random_cases_runs_at_night_too(also: str):
     assert any(selected(expression, "slow", also) for expression in selections(SCRIPT))
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
-from app.benchmarks import identity, job_work, report
+from app.benchmarks import calibration, history, identity, job_work, report
 from app.benchmarks.comparison import Comparison, Point, compare
 from app.benchmarks.deployment import Deployment, deployments
-from app.dashboard.panels import benchmark_work
+from app.benchmarks.job_work import Asked
+from app.benchmarks.replay import can_replay
+from app.dashboard import visitor
+from app.dashboard.job_progress import result_of, submitted
 from app.dashboard.panels import benchmarks as panels
-from app.dashboard.panels.identity import show_identity
-from app.dashboard.panels.sums import show_sums
-from app.dashboard.panels.time_report import show_time_report
+from app.dashboard.panels.run_facts import show_identity, show_sums, show_time_report
 from app.dashboard.uploads import Results
+from app.dashboard.widgets import one_of, say_error, saying_errors
+from app.jobs import SIMULATING
 from app.measuring.time_report import TimeReport
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -25,6 +29,12 @@ from profilers.serving_results import ServingMeasurement
 
 Parts = dict[str, Callable[[], None]]
 LEVELS = {"80 %": 0.8, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
+#: Titles of running jobs.
+TITLES = {
+    "simulate": "Simulation of the results",
+    "replay": "Replay of the requests",
+    "learn": "Calibration from the results",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +68,9 @@ def parts_of(results: Results) -> Parts:
     shown: Mapping[str, Callable[[Answer], None]] = {
         "Is it well tuned": well_tuned,
         "Figures": lambda found: panels.show_figures(found.comparison),
-        "Requests": lambda found: benchmark_work.show_requests(found.runs, found.level),
-        "Learn": lambda found: benchmark_work.show_learning(found.runs),
-        "History": lambda found: benchmark_work.show_history(results, found.comparison),
+        "Requests": lambda found: show_requests(found.runs, found.level),
+        "Learn": lambda found: show_learning(found.runs),
+        "History": lambda found: show_history(results, found.comparison),
     }
     return {name: partial(_drawn, results, draw) for name, draw in shown.items()}
 
@@ -70,12 +80,9 @@ def _drawn(
     draw: Callable[[Answer], None],
 ) -> None:
     answer = identified([one for _, measurements in results.values() for one in measurements])
-    if answer is None:
-        return
-    try:
-        draw(answer)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
+    if answer is not None:
+        with saying_errors():
+            draw(answer)
 
 
 def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
@@ -86,7 +93,7 @@ def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
     try:
         runs = deployments(measured, panels.given())
     except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
+        say_error(error)
         panels.question_form(deployments(measured))
         return None
     show_identity(identity.of_run(runs[0]), "benchmark_identity", panels.say)
@@ -97,8 +104,8 @@ def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
     level, simulate = controls()
     comparison = compare(runs, level)
     if simulate:
-        asked = benchmark_work.asked_now(runs, level)
-        comparison = benchmark_work.worked("simulate", job_work.simulated, asked) or comparison
+        asked = asked_now(runs, level)
+        comparison = worked("simulate", job_work.simulated, asked) or comparison
     show_sums(comparison.sums, in_words=False)
     return Answer(runs, level, comparison)
 
@@ -109,13 +116,9 @@ def well_tuned(found: Answer) -> None:
     reports = report.reports(found.comparison)
     with left:
         if reports:
-            point, made = reports[0]
-            if len(reports) > 1:
-                at = st.selectbox(
-                    "Run", range(len(reports)), key="tuned_run",
-                    format_func=lambda n: found.comparison.label(reports[n][0]),
-                )  # fmt: skip
-                point, made = reports[at]
+            point, made = one_of(
+                "Run", reports, lambda one: found.comparison.label(one[0]), "tuned_run"
+            )
             st.markdown(here_and_best(point, made))
             show_time_report(made)
         panels.show_findings(found.comparison)
@@ -143,3 +146,81 @@ def here_and_best(point: Point, made: TimeReport) -> str:
         f"You are at **{here}** for {made.of}; the best run known is at "
         f"**{quantities.seconds(best)}** ({runs})."
     )
+
+
+def asked_now(runs: list[Deployment], level: float) -> Asked:
+    """The runs and the interval level as the input of a job."""
+    folder = str(visitor.own_folder() or "")
+    return Asked(tuple(run.measurement for run in runs), panels.given(), level, folder)
+
+
+def worked(name: str, work: Callable[..., Any], asked: Asked) -> Any:
+    """The result of a job on the runs, None while it is running or if it failed."""
+    told = (asked.given, asked.level, visitor.own_edition())
+    runs = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in asked.measurements]
+    key = f"{name} {hash(str((told, runs))):x}"
+    for other in [k for k in st.session_state if str(k).startswith(f"{name} ") and k != key]:
+        st.session_state[other].cancel()
+        del st.session_state[other]
+    submitted(key, work, asked, TITLES[name], SIMULATING)
+    return result_of(key, name)
+
+
+def show_requests(runs: list[Deployment], level: float) -> None:
+    """Draw the replay of a run that lists its requests."""
+    able = [run for run in runs if can_replay(run)]
+    if not able:
+        st.info(
+            "No file here lists requests with lengths and latencies. vLLM's `--save-detailed`, "
+            "SGLang's `--output-details` and AIPerf's `profile_export.jsonl` do.",
+            icon=":material/info:",
+        )
+        return
+    chosen = one_of(
+        "Run", able, lambda run: f"{run.measurement.file}, {run.load.words}", "replay_run"
+    )
+    asked = replace(asked_now(runs, level), measurements=(chosen.measurement,))
+    found = worked("replay", job_work.replayed, asked)
+    if found is not None:
+        panels.show_replay(found)
+
+
+def show_learning(runs: list[Deployment]) -> None:
+    """Draw the calibration from the runs: its effect, and buttons to store or drop it."""
+    st.caption(
+        "One run sets the scale of the steps of this deployment; several fit the engine for this "
+        "model, format and device. Later predictions use it until it is forgotten."
+    )
+    with st.container(horizontal=True):
+        learn = st.button("Calibrate from these", key="benchmark_learn", icon=":material/tune:")
+        drop = st.button("Forget", key="benchmark_forget", icon=":material/delete:")
+    if learn:
+        st.session_state["benchmark_learning"] = True
+        st.session_state.pop("benchmark_learnt", None)
+    if st.session_state.get("benchmark_learning"):
+        learnt = worked("learn", job_work.learnt, asked_now(runs, 0.8))
+        if learnt is not None:
+            del st.session_state["benchmark_learning"]
+            calibration.keep(learnt)
+            st.session_state["benchmark_learnt"] = f"{learnt.sentence} Kept {visitor.keeping()}."
+            st.rerun()
+    if drop:
+        outcome = calibration.forget(runs)
+        told = (
+            f"{w}: {'forgotten' if gone else 'nothing was kept'}" for w, gone in outcome.items()
+        )
+        st.session_state["benchmark_learnt"] = f"{'; '.join(told)}."
+        st.rerun()
+    if said := st.session_state.get("benchmark_learnt"):
+        st.success(plain(said), icon=":material/check:")
+
+
+def show_history(found: Results, comparison: Comparison) -> None:
+    """Draw the button that stores the files, and a deployment over the stored results."""
+    if st.button("Keep these results", key="benchmark_keep", icon=":material/save:"):
+        for sent, measurements in found.values():
+            runs = deployments(measurements, panels.given())
+            history.keep(sent, runs, panels.given())
+        st.success(f"Kept {visitor.keeping()}.", icon=":material/check:")
+    point = comparison.points[0]
+    panels.show_history(history.rows(point.deployment), point)

@@ -19,7 +19,7 @@ from app.benchmarks.replay import Replay
 from app.charts import benchmarks as charts
 from app.dashboard import display_tables, export, name_options, sidebar
 from app.dashboard.question_form import AUTO, PRECISIONS
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, one_of
 from app.wording.markdown import plain
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
@@ -134,12 +134,7 @@ def show_curves(comparison: Comparison) -> None:
     found = curves.groups(comparison)
     if not found:
         return
-    at = 0
-    if len(found) > 1:
-        at = st.selectbox(
-            "Curve", range(len(found)), format_func=lambda n: found[n].label, key="benchmark_group"
-        )
-    group, look = found[at], export.look()
+    group, look = one_of("Curve", found, lambda one: one.label, "benchmark_group"), export.look()
     st.caption(plain(group.label))
     predicted = curves.curve(group, comparison.level)
     words = {"ttft": "TTFT", "tpot": "TPOT", "rate": "Throughput"}
@@ -159,14 +154,8 @@ def show_curves(comparison: Comparison) -> None:
 
 def show_figures(comparison: Comparison) -> None:
     """Draw every figure of a run with its prediction and simulation, and the table of all runs."""
-    points = comparison.points
-    at = 0
-    if len(points) > 1:
-        at = st.selectbox(
-            "Run", range(len(points)), format_func=lambda n: comparison.label(points[n]),
-            key="benchmark_run",
-        )  # fmt: skip
-    shown = pd.DataFrame([document.short_row(row, comparison.level) for row in points[at].rows])
+    point = one_of("Run", comparison.points, comparison.label, "benchmark_run")
+    shown = pd.DataFrame([document.short_row(row, comparison.level) for row in point.rows])
     shown = shown.dropna(axis=1, how="all").loc[:, lambda t: (t != "").any()]
     draw_table(
         shown, "benchmark_figures", height="auto",
@@ -175,15 +164,12 @@ def show_figures(comparison: Comparison) -> None:
             f"{comparison.level * 100:g} %": st.column_config.Column(width="medium"),
         },
     )  # fmt: skip
-    notes = dict.fromkeys((*document.notes_of(points[at]), *comparison.notes))
+    notes = dict.fromkeys((*document.notes_of(point), *comparison.notes))
     for note in notes:
         st.caption(f"Note: {plain(note)}")
     with st.container(horizontal=True):
-        st.download_button(
-            "All figures (CSV)", lambda: export.table_csv(comparison.to_dataframe()),
-            "benchmarks.csv", "text/csv", on_click="ignore", key="benchmark_csv",
-            icon=":material/download:",
-        )  # fmt: skip
+        export.save_button("All figures (CSV)", key="benchmark_csv", file="benchmarks.csv",
+                           data=lambda: export.table_csv(comparison.to_dataframe()))  # fmt: skip
 
 
 def show_replay(one: Replay) -> None:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app.charts import cache_tiers as charts
+from app.charts import simulation as charts
 from app.charts.figure import Figure
 from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
 from app.dashboard.panels.simulation import asked
-from app.dashboard.widgets import card, draw_table
+from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
 from app.question.validity import tiers_of
 from app.scenario.setup import Setup
 from app.simulation.tier_worth import Worth, worth_of_setup
 from app.wording import quantities
-from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 JOB, RESULT = "cache_tiers", "cache_tiers_worth"
 EXPLANATION = """
@@ -51,12 +49,10 @@ def draw(setup: Setup) -> tuple[dict[str, Figure], pd.DataFrame]:
         "Simulate with and without each tier", icon=":material/play_arrow:", type="primary",
         disabled=is_running(JOB), key="cache_tiers_start",
     ):  # fmt: skip
-        try:
+        with saying_errors():
             question = asked(setup.scenario)
             work = (setup, question.question, question.objects)
             start(JOB, worth_of_setup, work, "Cache tiers", SIMULATING)
-        except RidgelineError as error:
-            st.error(plain(error), icon=":material/error:")
     shown = kept_result(JOB, RESULT, "cache_tiers")
     if shown is None:
         return nothing

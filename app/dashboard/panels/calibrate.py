@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pandas as pd
 import streamlit as st
 
+from app.calibration import fit_tables, from_runs, machine
 from app.calibration import from_reports as report_calibration
-from app.calibration import machine
-from app.dashboard import name_options, uploads, visitor
+from app.charts import measured, parity
+from app.dashboard import export, name_options, sidebar, uploads, visitor
 from app.dashboard.job_progress import is_running, result_of, start
-from app.dashboard.panels.fit import fit_panel
-from app.dashboard.panels.own_runs import own_runs_panel
+from app.dashboard.widgets import draw_table, saying_errors
 from app.jobs import MEASURING
 from app.measuring.comparison import system_of
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
+from hardware_db import recipes
 
 MACHINE, REPORTS, RUNS = "This machine", "Profiler reports", "Runs of an engine"
 JOB = "calibration"
+SHARE = st.column_config.NumberColumn(format="percent")
+NUMBER = st.column_config.NumberColumn(format="%.4g")
 
 
 def form() -> dict:
@@ -96,7 +102,132 @@ def calibrate_panel() -> None:
     source = st.segmented_control(
         "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
     )
-    try:
+    with saying_errors():
         {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
+
+
+def fit_panel(
+    fitted: fit_tables.CalibratedSystem, fact: tuple[str, str], save: Callable[[], object]
+) -> None:
+    """Draw the errors before and after, the points, the constants, and the button to store them.
+
+    fact: label and value of an additional card.  save: writes the files.
+    """
+    rows = fit_tables.error_rows(fitted)
+    median = [float(pd.Series([row[key] for row in rows]).median()) for key in ("before", "after")]
+    with st.grid(4, min_column_width=160):
+        st.metric("Mean error, before", quantities.percent(median[0]), border=True)
+        st.metric("Mean error, after", quantities.percent(median[1]), border=True)
+        st.metric("Memory", quantities.bandwidth(fitted.system.memory_bytes_per_s), border=True)
+        st.metric(*fact, border=True)
+    st.dataframe(
+        pd.DataFrame(rows), hide_index=True,
+        column_config={"before": SHARE, "after": SHARE, "p90": SHARE},
+    )  # fmt: skip
+    points = fit_tables.point_rows(fitted)
+    for state in ("before", "after"):
+        of_state = [point for point in points if point["state"] == state]
+        title = f"Operators, predicted {state} the fit"
+        figure = parity.parity(of_state, "operator", title, export.look())
+        export.chart(figure, f"fit-{state}", title)
+    with st.expander("Constants, and how well the points determine them"):
+        draw_table(
+            fit_tables.constant_rows(fitted), "fit_constants",
+            height="auto", column_config={"before": NUMBER, "after": NUMBER, "uncertainty": SHARE},
+        )  # fmt: skip
+    if st.button("Save as a system", key="save_fit", icon=":material/save:"):
+        save()
+        st.success(
+            f"Kept {visitor.keeping()}; choose {plain(fitted.system.slug)} in the sidebar.",
+            icon=":material/check:",
+        )
+
+
+def _runs_form(names: Sequence[str], load: str) -> list[dict[str, str]]:
+    """The typed runs as rows of a points file, [] before they are submitted; empty rows are
+    omitted.
+
+    names: columns of measured seconds.  load: "concurrency" or "batch".
+    """
+    count = st.slider("Runs", 1, 5, 3, key="own_count", width=320)
+    rows = []
+    with st.form("own_form"):
+        for at in range(count):
+            with st.container(horizontal=True):
+                users = st.number_input(
+                    load.capitalize(), 1, 100_000, 4 ** (at + 1), key=f"own_{load}_{at}", width=140
+                )
+                row = {"id": f"run {at + 1}", load: str(users)}
+                for name in names:
+                    value = st.number_input(
+                        from_runs.LABELS[name], min_value=0.0, value=None, format="%.4g",
+                        key=f"own_{name}_{at}", width=180, placeholder="not measured",
+                    )  # fmt: skip
+                    row[name] = "" if value is None else str(value / 1e3)
+                rows.append(row)
+        sent = st.form_submit_button("Calibrate", icon=":material/tune:")
+    filled = [row for row in rows if any(row[name] for name in names)]
+    return (filled or rows[:1]) if sent else []
+
+
+def own_runs_panel() -> None:
+    """Draw the form for runs of the sidebar's scenario, fit them, and show the fit."""
+    setup = sidebar.chosen_setup()
+    s = setup.scenario
+    st.caption(
+        "One to five runs that you measured of the sidebar's scenario move the engine's constants; "
+        "later predictions of this engine, model, format and device use them. How much that helps "
+        "other runs is on page Accuracy, under Serving.\n\n"
+        f"{plain(s.model)} on {s.tp * s.pp * s.dp} × {plain(s.system)} · "
+        f"engine {plain(s.engine or 'default')} · "
+        f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out"
+    )
+    if setup.model_config or setup.system_yaml:
+        st.info(
+            "Runs are kept by name: choose a model and a device from the lists.",
+            icon=":material/info:",
+        )
+        return
+    kind = st.segmented_control(
+        "Measured", list(from_runs.KINDS), default=next(iter(from_runs.KINDS)), required=True,
+        key="own_kind",
+    )  # fmt: skip
+    rows = _runs_form(from_runs.KINDS[kind], "concurrency" if kind == "Under load" else "batch")
+    if rows:
+        with st.spinner("Fitting the engine's constants …"):
+            bare = replace(s, batch=1, concurrency=None, rate=None, trace=None)  # rows have theirs
+            completed = from_runs.with_scenario(bare, rows)
+            st.session_state["own_calibrations"] = from_runs.calibrate(completed)
+    for calibration in st.session_state.get("own_calibrations", ()):
+        _runs_fit(calibration)
+
+
+def _runs_fit(calibration: from_runs.RecipeCalibration) -> None:
+    """Draw the figures before and after, the constants, and the buttons to store or drop them."""
+    before, after = calibration.fit.before, calibration.fit.after
+    recipe = from_runs.recipe_words(calibration.key)
+    st.subheader(plain(f"{calibration.measured.model}, {recipe}"), anchor=False)
+    with st.grid(3, min_column_width=160):
+        st.metric("Mean error, before", quantities.percent(before.mape), border=True)
+        st.metric("Mean error, after", quantities.percent(after.mape), border=True)
+        st.metric("Figures", str(after.points), border=True)
+    rows = from_runs.figure_rows(calibration)
+    figure = measured.before_after(rows, export.look())
+    export.chart(figure, "own-runs", "Runs of your own, before and after")
+    draw_table(
+        rows, "own_table",
+        height="auto", column_config={"error_before": SHARE, "error_after": SHARE},
+    )  # fmt: skip
+    with st.expander("Constants, and how well the runs determine them"):
+        constants = pd.DataFrame(from_runs.constant_rows(calibration))
+        draw_table(
+            constants, "own_constants",
+            height="auto", column_config={"factor": NUMBER, "uncertainty": SHARE},
+        )  # fmt: skip
+    with st.container(horizontal=True):
+        if st.button("Use in later predictions", key="own_save", icon=":material/save:"):
+            from_runs.keep(calibration)
+            st.success(f"Kept {visitor.keeping()}.", icon=":material/check:")
+        if st.button("Forget them", key="own_forget", icon=":material/delete:"):
+            dropped = recipes.forget_recipe(calibration.key)
+            st.info("Forgotten." if dropped else "Nothing was kept.", icon=":material/info:")

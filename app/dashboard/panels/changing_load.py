@@ -13,7 +13,7 @@ from app.charts import scaling as charts
 from app.dashboard import export, sidebar, strip, traces
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
-from app.dashboard.widgets import card, draw_table
+from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
 from app.question import typed
 from app.question.asking import Asked, ask
@@ -24,7 +24,7 @@ from app.scaling.job_work import enough, follow
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue
 
 JOB, RESULT = "scaling_job", "scaling_result"
 #: Options in view, and collapsed ones.
@@ -94,13 +94,11 @@ def _control(one: Parameter) -> str:
 
 def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
     verb, work = _VERBS[label]
-    try:
+    with saying_errors():
         known = extras_of(verb)
         extras, _ = read_extras(known, {n: v for n, v in given.items() if n in known and v})
         asked = _asked(setup, verb)
         start(JOB, work, (setup, asked, extras), label, SIMULATING)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
 
 
 def _asked(setup: Setup, verb: str) -> Asked:
@@ -159,11 +157,10 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
         },
     }
     export.chart(figures["replicas"], "scaling-replicas", "Demand and replicas over time")
-    left, right = st.columns(2, gap="medium")
-    with left:
-        export.chart(figures["ttft"], "scaling-ttft", "TTFT by time of arrival")
-    with right:
-        export.chart(figures["tpot"], "scaling-tpot", "TPOT by time of arrival")
+    export.beside(
+        (figures["ttft"], "scaling-ttft", "TTFT by time of arrival"),
+        (figures["tpot"], "scaling-tpot", "TPOT by time of arrival"),
+    )
     _say(document)
     table = pd.DataFrame(windows)
     draw_table(_figures_in_words(document["rows"]), "scaling_figures")

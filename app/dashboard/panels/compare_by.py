@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import comparing as charts
-from app.charts import comparison
 from app.charts.figure import Figure
 from app.dashboard import cached, export, own_definitions, search_form, sidebar
 from app.dashboard.load import as_batch, batches_words
@@ -183,7 +182,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
         title = f"{phase.capitalize()} step by operator class"
         totals = {name: intervals.step_latency(one, phase) for name, one in having.items()}
         classes = [intervals.by_class(step_of(one, phase)) for one in having.values()]
-        figures[phase] = comparison.stacked_by_class(totals, classes, title, export.look())
+        figures[phase] = charts.stacked_by_class(totals, classes, title, export.look())
         export.chart(figures[phase], f"{key}-{phase}", title)
     return figures
 

@@ -7,16 +7,22 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
+from app.charts import changes
+from app.charts.figure import Figure
 from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
 from app.dashboard.load import as_batch, batches_words
 from app.dashboard.panels.compare_by import by_class
-from app.dashboard.panels.what_changed import what_changed
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import choose, draw_table
+from app.scenario import intervals
 from app.scenario.encoder_figures import phases_of
 from app.scenario.setup import Setup, setup_from
+from app.scenario.summary import parts_of, step_of
+from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
+
+CAUSE, CLASS = "cause", "operator class"
 
 
 def show(setup: Setup) -> None:
@@ -82,32 +88,54 @@ def _scenario(name: str, setup: Setup, *, removable: bool) -> None:
 
 def _figures(batches: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> pd.DataFrame:
     """Draw the figures of each scenario; returns them in SI units."""
-    names = list(estimates)
-    table = display_tables.figures_by_scenario(names, list(estimates.values()))
+    table = {name: display_tables.estimate_figures(one) for name, one in estimates.items()}
     words = display_tables.comparison_words(table)
-    with st.container(
-        height=display_tables.height(words), border=False
-    ):  # has it before it is drawn
+    high = display_tables.height(words)
+    with st.container(height=high, border=False):  # has it before it is drawn
         draw_table(words, "comparison")
     st.caption(
         f"{batches_words(batches)} In square brackets the 80 % interval from held-out "
-        f"measurements, in round ones the change against {names[0]}."
+        f"measurements, in round ones the change against {next(iter(estimates))}."
     )
     return display_tables.comparison_numbers(table)
 
 
 def _classes(estimates: Mapping[str, Estimate]) -> pd.DataFrame:
     """Draw the times of each scenario by operator class; returns them in SI units."""
-    times = {
-        name: {
-            figure: value
-            for phase in phases_of(estimate.model)
-            for figure, value in display_tables.class_times_by_scenario([name], [estimate], phase)[
-                name
-            ].items()
-        }
-        for name, estimate in estimates.items()
-    }
+    times = {name: display_tables.class_times(estimate) for name, estimate in estimates.items()}
     st.subheader("Per operator class", anchor=False)
     draw_table(display_tables.comparison_words(times), "class_changes")
     return display_tables.comparison_numbers(times)
+
+
+def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
+    """Draw the choices and the waterfall of two scenarios' steps; returns the chart by name.
+
+    estimates: two or more, by the names of the scenarios.
+    """
+    st.subheader("What changed", anchor=False)
+    names = list(estimates)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        first = st.selectbox("From", names, 0, key="changed_from", width=90)
+        second = st.selectbox("To", names, 1, key="changed_to", width=90)
+        common = [p for p in ("prefill", "decode")
+                  if all(p in phases_of(estimates[n].model) for n in (first, second))]  # fmt: skip
+        phase = choose("Step", common, "changed_phase", default=common[-1])
+        by = choose("By", (CAUSE, CLASS), "changed_by", default=CAUSE)
+    steps = [step_of(estimates[name], phase) for name in (first, second)]
+    if by == CAUSE:
+        before, after = (parts_of(step) for step in steps)
+    else:
+        before, after = (
+            {kind: one.seconds for kind, one in intervals.by_class(step).items()} for step in steps
+        )
+    totals = [sum(before.values()), sum(after.values())]
+    title = f"{phase.capitalize()} step, {first} to {second} by {by}"
+    stages = list(zip((first, second), totals, strict=True))
+    figure = changes.bridge(stages, [changes.ordered_changes(before, after)], title, export.look())
+    export.chart(figure, "what-changed", title)
+    st.caption(
+        f"{quantities.seconds(totals[0])} to {quantities.seconds(totals[1])} "
+        f"({quantities.change(*totals)}); the bars between sum to the difference."
+    )
+    return {"what changed": figure}

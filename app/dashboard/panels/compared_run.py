@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -10,8 +10,10 @@ import streamlit as st
 import profilers
 from app.dashboard import cached, sidebar, tracing
 from app.dashboard.load import as_batch
+from app.dashboard.panels.run_facts import show_time_report
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
+from app.dashboard.widgets import card, draw_table
 from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
 from app.measuring.filling import Difference, Filled, estimate_filled, phase_loads
@@ -30,9 +32,15 @@ from genz_core.memo import ByIdentity
 from genz_core.types import Workload
 from profilers import Comparison, Measurement, Report
 from profilers.compare import in_phase
+from profilers.findings import Finding
 from profilers.schema import PHASES
 from profilers.store import Store
 from profilers.what_ran import what_was_kept
+
+#: Most findings shown.
+_MOST = 8
+#: Kinds of findings that are gaps in the timeline.
+IDLE = ("idle", "launch-bound", "idle between steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,28 +215,65 @@ def show_phases(comparison: Comparison) -> None:
         st.warning(plain(cut), icon=":material/content_cut:")
     with st.grid(4, min_column_width=230):
         for row in comparison.phases.to_dict("records"):
-            st.metric(
+            card(
                 f"{plain(row['phase'].capitalize())}, measured",
                 quantities.seconds(row["measured_s"]),
                 f"{quantities.change(row['predicted_s'], row['measured_s'])} against "
                 f"{quantities.seconds(row['predicted_s'])} predicted",
-                delta_color="off", delta_arrow="off", border=True,
-                help=f"Bound {quantities.seconds(row['bound_s'])} a step; "
-                f"{plain(row['basis'])} clock.",
-            )  # fmt: skip
+                f"Bound {quantities.seconds(row['bound_s'])} a step; {plain(row['basis'])} clock.",
+            )
             if row["wall_s"] > 0 and row["wall_s"] != row["measured_s"]:
-                st.metric(
+                card(
                     f"{plain(row['phase'].capitalize())}, wall time",
                     quantities.seconds(row["wall_s"]),
                     f"busy for {quantities.seconds(row['busy_s'])}, "
                     f"{quantities.seconds(row['predicted_wall_s'])} predicted",
-                    delta_color="off", delta_arrow="off", border=True,
-                    help="From the first to the last activity of a step on the device; the "
-                    "prediction has the host's time in it.",
-                )  # fmt: skip
+                    "From the first to the last activity of a step on the device; the prediction "
+                    "has the host's time in it.",
+                )
 
     for row in comparison.phases.to_dict("records"):
         st.caption(plain(verdict(row, comparison.classes)))
         st.caption(plain(clocks_text(row)))
     for note in comparison.notes:
         st.caption(plain(f"{note[:1].upper()}{note[1:]}."))
+
+
+def show_findings(
+    priced: Priced, comparison: Comparison, look_at: Callable[[Finding], None] | None = None
+) -> None:
+    """Draw the findings, the largest gain first, then where the time of each step goes.
+
+    look_at: a callback that moves the chart beside them to a finding; None if there is no chart.
+    """
+    if priced.apart:
+        st.caption("There are none: the run differs from what is priced, see above.")
+        return
+    for at, finding in enumerate(comparison.findings[:_MOST]):
+        gain = f"**{plain(quantities.seconds(finding.seconds))}**" if finding.seconds else ""
+        if look_at is None or not (finding.kernels or finding.kind in IDLE):
+            st.markdown(f"- {gain}{' · ' if gain else ''}{plain(finding.sentence)}")
+            continue
+        with st.container(gap="xxsmall"):
+            st.button(
+                gain or "Show", key=f"finding_{at}", on_click=look_at, args=(finding,),
+                type="tertiary", icon=":material/my_location:", help="Show it in the timeline",
+            )  # fmt: skip
+            st.markdown(plain(finding.sentence))
+    told = [f for f in comparison.findings[:_MOST] if f.operator or f.kernels]
+    if told:
+        with st.expander("Operators and kernels behind the findings"):
+            rows = [
+                {
+                    "gain [ms]": finding.seconds / quantities.MILLISECOND,
+                    "finding": finding.kind,
+                    **{name: getattr(finding, name) for name in ("phase", "operator", "kernels")},
+                }
+                for finding in told
+            ]
+            heads = {"gain [ms]": st.column_config.NumberColumn(format="%.4g")}
+            draw_table(rows, "finding_kernels", height="auto", column_config=heads)
+    if not comparison.findings:
+        st.caption("Nothing stands out.")
+    for made in priced.where_time_goes(comparison):
+        show_time_report(made)

@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import economics as charts
-from app.dashboard import cached, export, sidebar, strip, visitor
+from app.dashboard import cached, export, sidebar, strip
 from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
@@ -24,6 +24,7 @@ from app.decide.operation import Operation
 from app.measuring import run_store
 from app.question.hours import DAY
 from app.question.question import Question
+from app.rights import rights_here
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -134,7 +135,7 @@ def _share(name: str) -> float:
 
 def with_kept_runs(stated: Stated) -> Stated:
     """With the power that a stored run near the load measured, if the visitor may see it."""
-    may = visitor.rights().may_measure
+    may = rights_here().may_measure
     own, *servers = run_store.stores()
     stores = [own, *servers] if may or not servers else servers
     found = with_measured(stated.account, stores)

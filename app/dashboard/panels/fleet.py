@@ -14,13 +14,12 @@ from app.charts import fleet as charts
 from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, result_of, start
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, saying_errors
 from app.fleets import report
 from app.fleets.fleet_question import fleet_question
 from app.fleets.job_work import assigned
 from app.jobs import SIMULATING
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from hardware_db import yaml_document
 
 JOB = "fleet_job"
@@ -46,16 +45,13 @@ def page() -> None:
     with st.form("fleet_form"):
         text = st.text_area("Fleet (YAML)", _example(), 420, key="fleet_text", max_chars=50_000)
         sent = st.form_submit_button("Assign", disabled=is_running(JOB))
-    if sent:
-        try:
+    with saying_errors():
+        if sent:
+            st.session_state.pop(JOB, None)
             fleet_question(yaml_document.parse(text, "fleet"))  # refused here, in a sentence
             start(JOB, assigned, text, "Fleet", SIMULATING)
-        except RidgelineError as error:
-            st.session_state.pop(JOB, None)
-            st.error(plain(error), icon=":material/error:")
-            return
-    if named := result_of(JOB, "fleet", "Stopping after the present model or simulation."):
-        _answer(named)
+        if named := result_of(JOB, "fleet", "Stopping after the present model or simulation."):
+            _answer(named)
 
 
 @cache

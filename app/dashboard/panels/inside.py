@@ -8,10 +8,9 @@ from app.charts import layers
 from app.charts.figure import Figure
 from app.dashboard import cached, export, tracing
 from app.dashboard.panels.operators import Step, choose
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, saying_errors
 from app.model_inside import builder_and_trace, layer_tree
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
 from model_registry.graph.model import DescribedModel
 
@@ -46,11 +45,9 @@ def _sides(step: Step, described: bool) -> dict[str, StepEstimate]:
     )  # fmt: skip
     own = BUILT if described else TRACED
     steps = {own: builder_and_trace.priced_step(deployment, deployment.model, step.phase)}
-    try:
+    with saying_errors():
         if with_trace and (trace := tracing.trace_beside(step.setup)):
             steps[TRACED] = builder_and_trace.priced_step(deployment, trace, step.phase)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
     return steps
 
 

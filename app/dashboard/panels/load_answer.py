@@ -10,16 +10,21 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, ends
 from app.charts import serving
-from app.dashboard import cached, export, load_curves, sidebar
+from app.charts.figure import Figure
+from app.charts.style import Look
+from app.dashboard import cached, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
-from app.dashboard.load import Load, as_batch, load_of, under
+from app.dashboard.load import Load, as_batch
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.planning.targets import Target, parse_targets
+from app.scenario.encoder_figures import of_kind
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from app.wording.markdown import plain
+
+_SEQUENCES = COLUMNS["sequences_per_s_per_device"]
 
 
 def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
@@ -30,7 +35,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    setup, load, row = gated_load(setup)
+    setup, load, row = sidebar.gated_load(setup)
     fits = not setup.if_fitted
     if fits and row["message"]:
         message = str(row["message"])
@@ -51,17 +56,6 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     export.chart(figure, "load-latency", "TTFT and TPOT over the load, with the targets")
     st.caption(_caption(setup, load, bounds, most))
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
-
-
-def gated_load(setup: Setup) -> tuple[Setup, Load, Mapping[str, Any]]:
-    """The setup drawn under its load, see `sidebar.gated_load`, the load and its figures.
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
-    """
-    load = load_of(setup)
-    shown = sidebar.gated_load(under(setup, load))
-    return shown, load, load_curves.one_load(shown, load.name, load.value)
 
 
 # ------------------------------------------------------------------------------- figures
@@ -149,3 +143,63 @@ def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
 
 def _words(one: Target) -> str:
     return f"{one.figure.title} target {quantities.seconds(one.value)}"
+
+
+def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
+    """Draw the figures at the question's load, and latency and rate over the load.
+
+    Raises:
+        RidgelineError: the scenario cannot be priced.
+    """
+    setup, load, row = sidebar.gated_load(setup)
+    curve = load_curves.curve(setup, load.name)
+    table, _ = load_curves.with_load(curve, row, load.name)
+    st.markdown(f"At **{load.words}**, each request read in one pass:")
+    _reading_cards(setup, row, not setup.if_fitted)
+    figures = _reading_charts(table, load, look)
+    named = of_kind(resolved.model, {name: table[name] for name in table})
+    shown = pd.DataFrame(named)
+    display_tables.draw_figures(shown, "serving_table")
+    export.downloads("serving", figures, shown, setup)
+
+
+def _reading_cards(setup: Setup, row: Mapping[str, Any], fits: bool) -> None:
+    rate, each = row["output_tokens_per_s"], row["output_tokens_per_s_per_device"]
+    with st.grid(4, min_column_width=160, key="cards"):
+        figure_card(
+            "Latency", quantities.seconds(row["ttft_s"]),
+            f"median {quantities.seconds(row['ttft_median_s'])}",
+            "From arrival to the answer: mean, queueing included. Not validated by measured runs.",
+            fits=fits,
+        )  # fmt: skip
+        figure_card(
+            "Throughput", quantities.rate(rate, "seq/s"),
+            f"{quantities.rate(each, 'seq/s')} per device",
+            "Sequences of the whole deployment per second.", fits=fits,
+        )  # fmt: skip
+        figure_card(
+            "Tokens read", quantities.tokens_rate(rate * setup.scenario.isl),
+            f"{quantities.tokens(setup.scenario.isl)} a sequence",
+            "Input tokens of the whole deployment per second.", fits=fits,
+        )  # fmt: skip
+        figure_card(
+            "Running", f"{row['running']:,.3g}", "no cache is kept",
+            "Sequences that are read at once.", fits=fits,
+        )  # fmt: skip
+
+
+def _reading_charts(table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:
+    """Latency and sequences a second over the load, drawn side by side."""
+    for sentence in load_curves.load_warnings(table, load.name):
+        st.warning(plain(sentence.replace("TTFT", "latency")), icon=":material/warning:")
+    figures = {
+        "latency": serving.latencies(
+            table, load.name, "Latency over the load", look, {"ttft": "Latency"}
+        ),
+        "throughput": serving.throughput(table, load.name, look, _SEQUENCES),
+    }
+    for figure in figures.values():
+        serving.mark_load(figure, load.value, load.words, look)
+    export.beside(*((figure, f"serving-{name}", f"{name.capitalize()} over the load")
+                    for name, figure in figures.items()))  # fmt: skip
+    return figures

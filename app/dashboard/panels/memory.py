@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app.charts import memory
 from app.charts.figure import Figure
-from app.dashboard import cached, display_tables, export, load_curves, second_memory, sidebar
+from app.dashboard import cached, display_tables, export, load_curves, sidebar
 from app.dashboard.load import load_of
 from app.dashboard.panels.operators import Step
 from app.dashboard.widgets import card, choose, draw_table
@@ -31,6 +32,11 @@ an image encoder's too, with or without images.
 A server admits as many users as **fit**: it sets aside a share of their output only, so that more
 may run than a static batch has room for.
 """
+_LEVELS = (
+    "The bytes that a decode step reads least often are in the second memory: experts that few "
+    "tokens reach, embeddings, the end of the cache. Operators read each share at the bandwidth "
+    "of its memory; one whose arithmetic takes longer hides it."
+)
 
 
 def draw(step: Step) -> dict[str, Figure]:
@@ -51,8 +57,8 @@ def draw(step: Step) -> dict[str, Figure]:
             "the form, and it takes what does not fit."
         )
     if placed := memory_rows(step.estimate):
-        draw_table(second_memory.frame(placed), "memory_levels")
-        st.caption(second_memory.WORDS)
+        draw_table(_levels(placed), "memory_levels")
+        st.caption(_LEVELS)
 
     parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
     bar = memory.single(parts, limits, look)
@@ -123,6 +129,20 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     with st.expander("As a table", icon=":material/table:"):
         display_tables.draw_figures(frame, "memory_table")
-        st.download_button("Memory (CSV)", export.table_csv(frame), "memory.csv", "text/csv",
-                           key="memory_csv", on_click="ignore")  # fmt: skip
+        export.save_button("Memory (CSV)", export.table_csv(frame), "memory.csv", icon=None)
     return {f"memory over {axis}": over}
+
+
+def _levels(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows of `app.scenario.memory_rows` in words."""
+    sizes = {"capacity": "bytes", "weights": "weights_bytes", "cache": "cache_bytes"}
+    return pd.DataFrame(
+        {
+            "memory": row["memory"],
+            **{words: quantities.size(row[name]) for words, name in sizes.items()},
+            "bandwidth": quantities.bandwidth(row["bytes_per_s"]),
+            "a decode step reads": quantities.size(row["read_bytes"]),
+            "in at least": quantities.seconds(row["read_s"]),
+        }
+        for row in rows
+    )

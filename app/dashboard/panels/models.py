@@ -6,10 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import export, library_tables, own_definitions
-from app.dashboard.widgets import choose, draw_table
+from app.dashboard.widgets import choose, draw_table, saying_errors
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 _ALL, _DENSE, _EXPERTS = "All", "Dense", "Mixture of experts"
 
@@ -67,21 +66,15 @@ def models_panel(words: str, setup: Setup) -> None:
 def _facts(name: str) -> None:
     """Draw the facts of a model, and what can be done with it."""
     st.subheader(plain(name), anchor=False)
-    try:
+    with saying_errors():
         config = own_definitions.own_texts("models").get(name, "")
         facts = library_tables.model_facts(name, config)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
-        return
-    draw_table(pd.DataFrame(facts.items(), columns=["fact", "value"]), "model_facts")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Use it in the scenario", on_click=own_definitions.choose("models", name),
-                  key="use_model", icon=":material/check:")  # fmt: skip
-        st.page_link(
-            "views/explain.py",
-            label="See inside the scenario's model",
-            query_params={"part": "Model inside"},
-        )
+        draw_table(pd.DataFrame(facts.items(), columns=["fact", "value"]), "model_facts")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button("Use it in the scenario", on_click=own_definitions.choose("models", name),
+                      key="use_model", icon=":material/check:")  # fmt: skip
+            st.page_link("views/explain.py", label="See inside the scenario's model",
+                         query_params={"part": "Model inside"})  # fmt: skip
 
 
 def _own() -> None:

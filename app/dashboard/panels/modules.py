@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app.charts import roofline
 from app.charts.figure import Figure
-from app.dashboard import cached, export, module_entries, sidebar
+from app.dashboard import cached, export, sidebar
 from app.dashboard.widgets import card, draw_table
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -17,6 +20,7 @@ from app.wording.markdown import plain
 from genz_core.types import System
 from model_registry.modules import read_entry
 from model_registry.modules.entry import ModuleEntry
+from model_registry.modules.store import stored_names
 
 _WORDS = {
     "flops": "FLOPs",
@@ -24,11 +28,15 @@ _WORDS = {
     "write_bytes": "Bytes written",
     "intermediate_bytes": "Bytes inside",
 }
+#: Initial sizes of an entry, by symbol; others start at 1,024.
+USUAL: Mapping[str, int] = {"batch": 1, "new_tokens": 1, "context": 1024, "kernel_size": 4}
+_POWER = re.compile(r"\*\*(\d+)")
+_SYMBOL = re.compile(r"\{(\w+)\}")
 
 
 def found(words: str) -> list[tuple[str, str]]:
     """The entries whose class or model contains the words."""
-    return [name for name in module_entries.names() if words in " @".join(name).casefold()]
+    return [name for name in stored_names() if words in " @".join(name).casefold()]
 
 
 def modules_panel(words: str, setup: Setup) -> None:
@@ -37,9 +45,9 @@ def modules_panel(words: str, setup: Setup) -> None:
     words: casefolded, "" for all.
     """
     names = found(words)
-    chosen = st.selectbox("Module", names, format_func=module_entries.label, key="module_chosen")
+    chosen = st.selectbox("Module", names, format_func=label, key="module_chosen")
     st.caption(
-        f"{len(names)} of {len(module_entries.names())} entries, derived by tracing. A class alone "
+        f"{len(names)} of {len(stored_names())} entries, derived by tracing. A class alone "
         "has formulas in its own sizes; a class of a model in batch, new tokens and context at "
         "that model's sizes. `ridgeline modules derive` adds others."
     )
@@ -82,7 +90,7 @@ def _formulas(entry: ModuleEntry) -> None:
     for figure, words in _WORDS.items():
         st.markdown(f"**{words}**")
         if figure in entry.formulas:
-            st.latex(module_entries.latex(entry.formulas[figure].text()), width="stretch")
+            st.latex(latex(entry.formulas[figure].text()), width="stretch")
         else:
             st.caption("No polynomial gives it: how many experts are read depends on the tokens.")
 
@@ -95,7 +103,7 @@ def _at_sizes(
     with st.grid(5, min_column_width=140):
         sizes = {
             symbol: st.number_input(
-                symbol.replace("_", " "), 0, 10**9, module_entries.USUAL.get(symbol, 1024),
+                symbol.replace("_", " "), 0, 10**9, USUAL.get(symbol, 1024),
                 key=f"module_{symbol}", bind="query-params",
             )
             for symbol in entry.symbols
@@ -103,7 +111,7 @@ def _at_sizes(
     figures = entry.evaluate(**sizes)
     formats = [name for name in ("bf16", "fp16", "fp32", "fp8") if name in system.peak_flops_per_s]
     fmt = (formats or [*system.peak_flops_per_s])[0]
-    rows = module_entries.on_roofline(entry, figures, system, fmt)
+    rows = on_roofline(entry, figures, system, fmt)
     with st.grid(5, min_column_width=140, key="cards"):
         for figure, words in _WORDS.items():
             if figure in figures:
@@ -118,6 +126,58 @@ def _at_sizes(
         )
         return sizes, figures, {}
     drawn = roofline.roofline(rows, system, roofline.frame(rows, system), export.look())
-    module_entries.at_its_bound(drawn)
+    at_its_bound(drawn)
     export.chart(drawn, "module-roofline", f"Roofline of {plain(system.name)}")
     return sizes, figures, {"roofline": drawn}
+
+
+def label(name: tuple[str, str]) -> str:
+    """The bare name of a class, with the model whose sizes it has."""
+    bare = name[0].rpartition(".")[2]
+    return f"{bare} · {name[1]}" if name[1] else bare
+
+
+def latex(text: str) -> str:
+    """A formula of an entry as LaTeX: "2*{new_tokens}**2" as a product with powers."""
+    raised = _POWER.sub(r"^{\1}", text)
+    named = _SYMBOL.sub(lambda m: r"\mathit{" + m[1].replace("_", r"\_") + "}", raised)
+    return named.replace("*", r" \cdot ")
+
+
+def at_its_bound(figure: Figure) -> None:
+    """Describe a roofline's point, in place, as having neither an operator class nor a
+    prediction.
+    """
+    figure.update_layout(showlegend=False)
+    for trace in figure.data:
+        if trace.get("customdata"):
+            trace["hovertemplate"] = (
+                "one call at its bound<br>%{x:.4g} FLOP/byte, %{y:.4s}FLOP/s<extra></extra>"
+            )
+
+
+def on_roofline(
+    entry: ModuleEntry, figures: Mapping[str, float], system: System, fmt: str
+) -> list[dict[str, Any]]:
+    """A point of `app.charts.roofline` for a module as one fused operator at its bound.
+
+    figures: of `ModuleEntry.evaluate`.  fmt: arithmetic type.  Empty where it does no arithmetic,
+    or has no formula of its bytes.
+    """
+    if not {"flops", "read_bytes", "write_bytes"} <= set(figures):
+        return []
+    flops, moved = figures["flops"], figures["read_bytes"] + figures["write_bytes"]
+    if not (flops > 0.0 and moved > 0.0):
+        return []
+    compute_s, memory_s = flops / system.peak(fmt), moved / system.memory_bytes_per_s
+    least = max(compute_s, memory_s)
+    return [
+        {
+            "id": entry.module, "name": entry.module.rpartition(".")[2], "phase": "decode",
+            "class": "gemm", "runs": 1.0, "flops": flops, "bytes": moved,
+            "flops_per_byte": flops / moved, "compute": fmt, "bound_s": least,
+            "predicted_s": least, "run_s": least, "low_s": math.nan, "high_s": math.nan,
+            "share": 0.2, "flops_per_s": flops / least,
+            "bound": "compute" if compute_s > memory_s else "memory",
+        }
+    ]  # fmt: skip

@@ -71,18 +71,13 @@ def operators(step: Step) -> pd.DataFrame:
     """Draw the table of operators, the costliest first; returns it whole."""
     whole = display_tables.operator_rows(step.table, step.phase)
     at = list(whole.index[whole["id"] == step.chosen_id])
-    columns = display_tables.operator_columns()
-    columns["share"] = st.column_config.NumberColumn("share", format="percent", width=60)
-    columns["of bound"] = st.column_config.ProgressColumn(
-        "of bound", format="percent", min_value=0, max_value=1, width=90,
-        help="The bound over the predicted time",
-    )  # fmt: skip
     event = draw_table(
         display_tables.rounded(whole), f"operators_{step.phase}",
         height=min(560, display_tables.height(whole)), on_select="rerun",
         selection_mode="single-row",
         selection_default={"selection": {"rows": at}} if at else None,
-        placeholder=quantities.NOT_VALIDATED, column_order=_SHOWN, column_config=columns,
+        placeholder=quantities.NOT_VALIDATED, column_order=_SHOWN,
+        column_config=display_tables.operator_columns(),
     )  # fmt: skip
     choose([str(whole["id"].iloc[row]) for row in event["selection"]["rows"]], "table")
     return whole

@@ -254,28 +254,23 @@ def _measure(named: Named) -> None:
         st.markdown(f"To narrow the interval of {COLUMNS[measured['figure']].head} most: "
                     f"{plain(measured['words'])}.")  # fmt: skip
         st.code(measured["command"], language="bash", wrap_lines=True)
-        st.download_button("Points file (CSV)", measured["points"], "points.csv", "text/csv",
-                           on_click="ignore", key="plan_points")  # fmt: skip
+        export.save_button("Points file (CSV)", measured["points"], "points.csv", icon=None)
 
 
 def _downloads(named: Named, answer: Answer, startable: Named, before: Callable[[], Named]) -> None:
     """Draw what can be saved.  before: the document of the deployment that the form states."""
     with st.container(horizontal=True):
-        for label, make, file, mime in (
-            ("Report (HTML)", lambda: report.html(named, answer), "plan.html", "text/html"),
-            ("Report (Markdown)", lambda: report.markdown(named), "plan.md", "text/markdown"),
-            ("Plan (YAML)", lambda: report.to_yaml(named), "plan.yaml", "application/yaml"),
-            ("Plan (JSON)", lambda: to_json(named), "plan.json", "application/json"),
-            ("Launch lines", lambda: report.script(named), "launch.sh", "text/x-shellscript"),
-        ):
-            st.download_button(label, make, file, mime, key=f"save {file}", on_click="ignore",
-                               icon=":material/download:")  # fmt: skip
+        export.save_button("Report (HTML)", lambda: report.html(named, answer), "plan.html")
+        export.save_button("Report (Markdown)", lambda: report.markdown(named), "plan.md")
+        export.save_button("Plan (YAML)", lambda: report.to_yaml(named), "plan.yaml")
+        export.save_button("Plan (JSON)", lambda: to_json(named), "plan.json")
+        export.save_button("Launch lines", lambda: report.script(named), "launch.sh")
     if startable["plans"]:
         kind = _deployment(startable)
-        st.download_button(
+        export.save_button(
             "Before and after (ZIP)",
             lambda: report.before_and_after(before(), startable, kind), "before_and_after.zip",
-            "application/zip", on_click="ignore", icon=":material/difference:", key="save_both",
+            icon=":material/difference:", key="save_both",
             help="How to start the form's deployment, and the best plan: launch "
             "lines, and the manifests of the kind that is chosen above.",
         )  # fmt: skip
@@ -296,10 +291,7 @@ def _deployment(named: Named) -> str:
     except InvalidValue as refused:
         st.info(f"{plain(str(refused))}.")
         return str(kind)
-    st.download_button(
-        "All files (ZIP)", made.zipped(), f"{kind}.zip", "application/zip", on_click="ignore",
-        icon=":material/download:", key="save_deployment",
-    )  # fmt: skip
+    export.save_button("All files (ZIP)", made.zipped(), f"{kind}.zip", key="save_deployment")
     for name, text in made.files.items():
         with st.expander(name):
             st.code(text, language="yaml")

@@ -9,16 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import kernels as kernel_charts
-from app.charts.ranks import rank_bars
 from app.dashboard import display_tables, export
 from app.dashboard.panels.beside_prediction import beside_prediction_panel
-from app.dashboard.panels.compared_run import comparison_of, report_pricing
-from app.dashboard.panels.findings import IDLE, show_findings
-from app.dashboard.panels.identity import show_identity, to_sidebar
+from app.dashboard.panels.compared_run import IDLE, comparison_of, report_pricing, show_findings
 from app.dashboard.panels.report import show_counters, show_operators
-from app.dashboard.panels.sums import show_sums
+from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
 from app.dashboard.panels.timeline import look_at_gap, look_at_kernel, show_timeline
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, one_of
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain
@@ -144,7 +141,7 @@ def show_ranks(compared: RankComparison) -> None:
     st.subheader(f"{len(compared.rows)} ranks", anchor=False)
     for sentence in compared.sentences:
         st.markdown(plain(sentence))
-    figure = rank_bars(compared.rows, export.look())
+    figure = kernel_charts.rank_bars(compared.rows, export.look())
     export.chart(figure, "ranks", "What each rank does of its span")
     shown = display_tables.in_microseconds(
         compared.rows.drop(columns="report"), quantities.MILLISECOND, "ms"
@@ -199,6 +196,4 @@ def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
 
 def _chosen(reports: Mapping[str, Report]) -> tuple[str, Report]:
     """Draw the choice of a report, if there are several; returns it with its name."""
-    names = list(reports)
-    name = st.selectbox("Report", names, key="report_shown") if len(names) > 1 else names[0]
-    return name, reports[name]
+    return one_of("Report", list(reports.items()), lambda one: one[0], "report_shown")

@@ -8,21 +8,22 @@ from shutil import which
 import streamlit as st
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
-from app.dashboard import visitor
+from app.dashboard import display_tables, visitor
 from app.dashboard.job_progress import is_running, result_of, show_interrupted, start
-from app.dashboard.panels.kept_runs import all_kept_runs, look_at
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
+from app.dashboard.widgets import draw_table, saying_errors
 from app.jobs import MEASURING
 from app.jobs.job_files import Work
-from app.measuring import run_store
+from app.measuring import endpoint_run, run_store
 from app.measuring.run_form import run_of_form
+from app.rights import rights_here
 from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import step_latency
 from app.wording import quantities
-from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
+from app.wording.markdown import plain, without_links
 from genz_core.limits import LIMITS
 from profilers.run_config import RunConfig, presets
+from profilers.store import Store
 
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name, whose config.json is then fetched from the hub. "
@@ -31,6 +32,8 @@ MODEL_HELP = (
 ONE, SWEEP = "One run", "Sweep"
 JOB, STOPPING = "job", "Stopping after the present step; complete repeats are kept."
 DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
+#: Part of page Measure that draws a stored run beside its prediction.
+BESIDE = "Beside its prediction"
 
 
 def form(mode: str) -> tuple[RunConfig, Work] | None:
@@ -137,7 +140,7 @@ def predicted_beside_measured(run: str) -> None:
 def run_panel() -> None:
     """Draw the form of a run, its progress and result, and the kept runs."""
     st.caption(f"{abilities()} A run times random weights of a model's true shapes on this server.")
-    try:
+    with saying_errors():
         if visitor.may_measure("ridgeline runs start"):
             show_interrupted(MEASURING)
             start_run()
@@ -153,5 +156,55 @@ def run_panel() -> None:
                     on_click=look_at, args=(run,), icon=":material/balance:",
                 )  # fmt: skip
         all_kept_runs()
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
+
+
+def all_kept_runs() -> None:
+    """Draw the runs that the visitor may change and, separately, the server's runs."""
+    own, *servers = run_store.stores()
+    if not servers or rights_here().may_measure:
+        _kept_runs(own, "Your runs" if servers else "Kept runs", "", may_change=True)
+    for store in servers:
+        _kept_runs(store, "Runs of this server", "_server", may_change=False)
+
+
+def look_at(run: str) -> None:
+    """Open the part that draws a stored run beside its prediction; a callback.  run: its id."""
+    st.session_state.update(part=BESIDE, measured_run=run)
+
+
+def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
+    """Draw the list of a store's runs, and the report or comparison of the selected ones.
+
+    key: ends the keys of its widgets.  may_change: whether the visitor may tag and delete them.
+    """
+    runs = store.runs()
+    st.subheader(title, anchor=False)
+    for sentence in store.left_out():
+        st.warning(plain(sentence), icon=":material/warning:")
+    if not runs:
+        st.caption("None yet.")
+        return
+    event = draw_table(
+        display_tables.run_table(runs), f"runs_table{key}",
+        height="auto", on_select="rerun", selection_mode="multi-row",
+    )  # fmt: skip
+    chosen = [runs[at] for at in event["selection"]["rows"]] or runs[:1]
+    if len(chosen) > 1:
+        st.dataframe(store.compare(*(run.id for run in chosen)), hide_index=True)
+        return
+    run = chosen[0]
+    folder = store.path(run.id)
+    report = folder / "report.md"
+    if report.is_file():
+        with st.expander(f"Report of {run.id[:8]}", expanded=True):
+            st.markdown(without_links(report.read_text(encoding="utf-8")))
+    if run.source != endpoint_run.SOURCE:
+        st.button("Compare with its prediction", on_click=look_at, args=(run.id,),
+                  key=f"compare_run{key}", icon=":material/balance:")  # fmt: skip
+    if not may_change:
+        st.caption("Only whoever runs this server tags and deletes these runs.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
+        st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
+        st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")

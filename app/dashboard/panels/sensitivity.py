@@ -9,16 +9,15 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from app.charts import sensitivity as charts
+from app.charts import chip_lab as charts
 from app.dashboard import cached, export, sidebar
 from app.dashboard.question_form import control
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, saying_errors
 from app.decide import sensitivity as model
 from app.decide.sensitivity import FIGURES, RESOURCES, Figures, Requirement, Ridge, Sensitivity
 from app.planning.targets import parse_targets
 from app.scenario.setup import Setup
 from app.wording import quantities
-from genz_core.errors import RidgelineError
 
 _LEAST: Mapping[str, str] = {
     "capacity_bytes": "Memory",
@@ -112,11 +111,12 @@ def needed(setup: Setup) -> None:
         st.info("State targets on mean TTFT and TPOT in the form: tpot < 20ms, ttft < 500ms.",
                 icon=":material/flag:")  # fmt: skip
         return
-    try:
-        need = _requirement(setup, target)
-    except RidgelineError as error:
-        st.error(str(error).replace("<", "\\<"), icon=":material/error:")
-        return
+    with saying_errors():
+        _show_needed(_requirement(setup, target))
+
+
+def _show_needed(need: Requirement) -> None:
+    """Draw the factors on single resources, and the least of each that a device needs."""
     factors = [
         {
             "resource": RESOURCES.get(name, "All of them together"),

@@ -14,7 +14,7 @@ from app.charts import simulation as charts
 from app.dashboard import cached, export, traces
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
-from app.dashboard.widgets import card, draw_table
+from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
 from app.question.asking import Asked, ask
 from app.question.groups import LOAD, PRICES
@@ -28,7 +28,6 @@ from app.simulation.run import Run, run, run_setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.deployment import recipe_key
-from genz_core.errors import RidgelineError
 from hardware_db import recipes
 
 JOB, RESULT = "simulation", "simulated"
@@ -49,10 +48,8 @@ def simulation_panel(setup: Setup) -> None:
     if st.button(
         "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
     ):
-        try:
+        with saying_errors():
             _start(setup, asked(setup.scenario))
-        except RidgelineError as error:
-            st.error(plain(error), icon=":material/error:")
     shown = kept_result(JOB, RESULT, "simulation")
     if shown is None:
         st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
@@ -88,17 +85,12 @@ def asked(scenario: Question) -> Asked:
 
 def _start(setup: Setup, asked: Asked) -> None:
     """Simulate immediately, or start a job if it takes long."""
-    try:
-        if _pieces(asked) > _AT_ONCE:
-            work = (setup, asked.question, asked.objects)
-            start(JOB, run_setup, work, "Simulating", SIMULATING)
-        with st.spinner("Simulating …"):
-            resolved = cached.resolved(replace(setup, scenario=asked.question))
-            answer = run(resolved, asked.objects)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
-        return
-    st.session_state[RESULT] = (setup, answer)
+    if _pieces(asked) > _AT_ONCE:
+        work = (setup, asked.question, asked.objects)
+        start(JOB, run_setup, work, "Simulating", SIMULATING)
+    with st.spinner("Simulating …"):
+        resolved = cached.resolved(replace(setup, scenario=asked.question))
+        st.session_state[RESULT] = (setup, run(resolved, asked.objects))
 
 
 def _pieces(asked: Asked) -> float:
@@ -180,11 +172,10 @@ def _charts(answer: Run) -> dict[str, Any]:
         figures[f"{label} over time"] = charts.over_time(
             windows, label, targets.get(name, 0.0), look
         )
-    left, right = st.columns(2, gap="medium")
-    with left:
-        export.chart(figures["TTFT over time"], "sim-ttft", "Percentiles of TTFT over time")
-    with right:
-        export.chart(figures["TPOT over time"], "sim-tpot", "Percentiles of TPOT over time")
+    export.beside(
+        (figures["TTFT over time"], "sim-ttft", "Percentiles of TTFT over time"),
+        (figures["TPOT over time"], "sim-tpot", "Percentiles of TPOT over time"),
+    )
     groups = {"TTFT": ("ttft_s",), "TPOT and ITL": ("tpot_s", "itl_s"), "E2E": ("e2e_s",)}
     latencies = simulation.latencies()
     with st.grid(3, min_column_width=300):
@@ -217,16 +208,9 @@ def _downloads(answer: Run, figures: Mapping[str, Any], table: pd.DataFrame, set
     def requests() -> pd.DataFrame:
         return pd.DataFrame(rows.request_columns(answer))
 
-    def parquet() -> bytes:
-        return requests().to_parquet(index=False)
-
     with st.container(horizontal=True):
-        st.download_button(
-            "Requests (CSV)", lambda: requests().to_csv(index=False), "requests.csv", "text/csv",
-            on_click="ignore", icon=":material/download:", key="sim_csv",
-        )  # fmt: skip
-        st.download_button(
-            "Requests (Parquet)", parquet, "requests.parquet", "application/vnd.apache.parquet",
-            on_click="ignore", icon=":material/download:", key="sim_parquet",
-        )  # fmt: skip
+        export.save_button("Requests (CSV)", lambda: requests().to_csv(index=False),
+                           "requests.csv", key="sim_csv")  # fmt: skip
+        export.save_button("Requests (Parquet)", lambda: requests().to_parquet(index=False),
+                           "requests.parquet", key="sim_parquet")  # fmt: skip
         export.downloads("simulation", figures, table, setup)

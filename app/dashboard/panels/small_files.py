@@ -1,22 +1,31 @@
-"""Uploaded files that are not measurements: models, systems, recordings, routed experts."""
+"""Uploaded files that are not runs: models, systems, recorded metrics, routed experts."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 
 from app.dashboard import own_definitions, sidebar
-from app.dashboard.panels.watch import show_watch
+from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.sent_files import SentFile, Unread
 from app.dashboard.uploads import Uploaded
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, saying_errors
 from app.decide.routing import read_counts
+from app.jobs import READING
+from app.question.pairs import pairs
+from app.question.question import STANDARD
+from app.watching.job_work import watched
 from app.wording.markdown import plain
 from genz_core.routing import busiest_rank
 
 _RANKS = (2, 4, 8, 16, 32, 64, 72, 128)
+JOB = "watch_job"
+#: Parameters of the server that the box takes from the sidebar's question.
+_SERVES = ("model", "system", "engine", "tp", "dp", "ep", "weights", "isl", "osl")
 
 
 def parts_of(files: Uploaded) -> dict[str, Callable[[], None]]:
@@ -59,3 +68,27 @@ def _routing(sent: SentFile) -> None:
     draw_table(rows, "routing_rows", height="auto")
     st.page_link("views/chip_lab.py", label="What copies of experts gain",
                  query_params={"part": "Uneven experts"}, icon=":material/memory_alt:")  # fmt: skip
+
+
+def show_watch(name: str, content: bytes) -> None:
+    """Draw the box for the server, the progress of a recording's watch, and its result.
+
+    name, content: of the recording.
+    """
+    st.caption(
+        "A recording of a server's metrics page (`ridgeline watch ADDRESS --record FILE`): when "
+        "the server left its prediction, and why."
+    )
+    scenario = sidebar.chosen_setup().scenario
+    said = {name: getattr(scenario, name) for name in _SERVES}
+    usual = {name: getattr(STANDARD, name) for name in _SERVES[2:]} | {"engine": None}
+    words = [f"{k}={shlex.quote(str(v))}" for k, v in said.items() if v != usual.get(k) and v]
+    question = st.text_input("What serves", " ".join([*words, "window=60"]), key="watch_question")
+    with saying_errors():
+        if st.button("Watch", key="watch_start", disabled=is_running(JOB)):
+            given = pairs(question)
+            start(JOB, watched, (given, name, content), "Watch of a recording", READING)
+        if document := result_of(JOB, "watch"):
+            for sentence in document["sentences"]:
+                st.markdown(plain(sentence))
+            st.dataframe(pd.DataFrame(document["windows"]), key="watch_windows", hide_index=True)

@@ -55,12 +55,12 @@ def static_answer(
     figures = _charts(estimate)
     metrics = " and ".join(_metrics(estimate).values())
     steps = " and ".join(_steps(estimate))
-    left, right = st.columns([2, 3], gap="medium")
-    with left:
-        figure = figures["bound and predicted"]
-        export.chart(figure, "bound-predicted", f"Bound and predicted time of {metrics}")
-    with right:
-        export.chart(figures["causes"], "causes", f"Share of {steps} by cause")
+    bound = figures["bound and predicted"]
+    export.beside(
+        (bound, "bound-predicted", f"Bound and predicted time of {metrics}"),
+        (figures["causes"], "causes", f"Share of {steps} by cause"),
+        widths=(2, 3),
+    )
     return figures, display_tables.figure_table(estimate)
 
 

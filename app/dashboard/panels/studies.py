@@ -12,15 +12,13 @@ from typing import Any
 import streamlit as st
 import yaml
 
-from app.charts import study as charts
+from app.charts import chip_lab as charts
 from app.dashboard import cached, export, sidebar, strip
 from app.dashboard.load import as_batch
-from app.dashboard.widgets import choose, draw_table
+from app.dashboard.widgets import choose, draw_table, saying_errors
 from app.decide.study import Study, label, study
 from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
-from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from hardware_db import yaml_document
 
 _FOLDER = Path(__file__).parents[2] / "samples" / "studies"
@@ -54,13 +52,13 @@ def show(setup: Setup) -> None:
     figure = st.selectbox("Figure", list(charts.FIGURES), key="study_figure", width=260,
                           format_func=lambda one: charts.FIGURES[one].head,
                           bind="query-params")  # fmt: skip
-    try:
-        found = _priced(text)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
-        return
-    rows = [row for row in found.rows if row.get(figure) is not None]
-    if rows:
+    with saying_errors():
+        _show(_priced(text), figure)
+
+
+def _show(found: Study, figure: str) -> None:
+    """Draw the chart of a figure of a study, and its table."""
+    if any(row.get(figure) is not None for row in found.rows):
         chart = charts.bars(found.rows, figure, found.title, export.look())
         export.chart(chart, f"study-{figure}", found.title)
     else:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.charts import measured
 from app.dashboard import export
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import card, draw_table
 from app.measuring.comparison import folded
 from app.measuring.outcome import Swept
 from app.wording import quantities
@@ -37,8 +37,7 @@ def show_sweep(swept: Swept) -> None:
         with st.grid(3, min_column_width=220):
             for name, fit in fits.items():
                 words = f"R² {fit.r2:.3f} over {fit.points} points"
-                st.metric(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words,
-                          delta_color="off", delta_arrow="off", border=True)  # fmt: skip
+                card(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words)
         figure = measured.sweep_parity(swept.rows, swept.agreement, export.look())
         export.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
     for note in swept.notes:
@@ -46,5 +45,4 @@ def show_sweep(swept: Swept) -> None:
     table = pd.DataFrame(swept.rows)
     shown = pd.DataFrame(map(folded, swept.rows)).drop(columns="bound_s")
     draw_table(shown, "sweep_rows", height="auto")
-    st.download_button("CSV", export.table_csv(table), "sweep.csv", "text/csv",
-                       on_click="ignore", icon=":material/download:")  # fmt: skip
+    export.save_button("CSV", export.table_csv(table), "sweep.csv")

@@ -78,10 +78,9 @@ def show_timeline(report: Report) -> None:
     if found is not None:
         _found(prepared.events, words)
     _gaps(prepared.gaps)
-    st.download_button(
-        "Open in Perfetto", lambda: chrome_trace(report),
-        f"{file_stem(report)}.perfetto.json", "application/json",
-        on_click="ignore", key="perfetto", icon=":material/open_in_new:",
+    export.save_button(
+        "Open in Perfetto", lambda: chrome_trace(report), f"{file_stem(report)}.perfetto.json",
+        key="perfetto", icon=":material/open_in_new:",
         help="Saves a trace; drop it on ui.perfetto.dev or chrome://tracing.",
     )  # fmt: skip
 

@@ -9,13 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard.job_progress import is_running, result_of, start
+from app.dashboard.widgets import saying_errors
 from app.jobs import SIMULATING
 from app.question.asking import ask
 from app.question.extras import extras_of
 from app.question.pairs import pairs
 from app.tuning.job_work import dry_run
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 JOB = "tune_job"
 _QUESTION = (
@@ -34,17 +34,14 @@ def show_tuning() -> None:
         question = st.text_input("Question", _QUESTION, key="tune_question")
         settings = st.text_input("Settings that are tried", _SETTINGS, key="tune_settings")
         sent = st.form_submit_button("Dry run", disabled=is_running(JOB))
-    try:
+    with saying_errors():
         given = pairs(f"{question} {settings}")
         if sent:
             asked = {name: v for name, v in given.items() if name not in extras_of("tune")}
             ask("tune", asked)  # refused here, in a sentence
             start(JOB, dry_run, given, "Search of settings", SIMULATING)
-    except RidgelineError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return
-    if document := result_of(JOB, "tune", "Stopping after the present run."):
-        _found(document, given)
+        if document := result_of(JOB, "tune", "Stopping after the present run."):
+            _found(document, given)
 
 
 def _found(document: dict[str, Any], given: dict[str, str]) -> None:

@@ -174,7 +174,9 @@ def replica_of(
     if price is None:
         price = _tables(site, requests, scheduler, layout, open_requests)
         scale = site.engine.recipe.tpot_scale if scale is None else scale
-    price = _scaled(price, 1.0 if scale is None else scale, options.prompt_scale)
+    scales = (1.0 if scale is None else scale, options.prompt_scale)
+    if scales != (1.0, 1.0):
+        price = ScaledPrice(price, *scales)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
     coupled = site.coupled
     below = _Below.of(site, layout, requests, options, scheduler)
@@ -200,10 +202,6 @@ def replica_of(
         ]
 
     return made
-
-
-def _scaled(price: StepPrice, scale: float, prompts: float) -> StepPrice:
-    return price if (scale, prompts) == (1.0, 1.0) else ScaledPrice(price, scale, prompts)
 
 
 @dataclass(frozen=True, slots=True)

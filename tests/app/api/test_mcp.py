@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,9 @@ def test_every_verb_is_a_tool_and_says_what_it_takes():
     verbs = {*bodies.ASKED, *bodies.WITH_FILES, "import"}
     assert set(listed) == verbs | {"ask", "study", "models", "model", "systems", "system"}
     assert all(tool.description for tool in listed.values())
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    sentence = page.partition("the same verbs as tools: ")[2].partition(".")[0]
+    assert sorted(re.split(r",\s+", sentence)) == sorted(listed)
     shown = listed["serve"].input_schema["properties"]
     assert shown["isl"]["default"] == 1024 and shown["isl"]["description"]
     assert shown["overlap"]["enum"] == list(OVERLAPS)

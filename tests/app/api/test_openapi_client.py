@@ -66,6 +66,14 @@ def test_a_load_is_that_of_the_command_line(client, scenario):
     assert rows == json.loads(run("serve", scenario["model"], *options(words), "--json"))
 
 
+def test_a_document_of_lists_and_objects_is_read(client):
+    """A client would refuse lists where the schema says `additionalProperties: true`."""
+    document = asked(
+        client, "plan", model=MODEL, system="h100", rate=4, devices="1:2", simulate=False
+    )
+    assert isinstance(document["plans"], list) and isinstance(document["plans"][0], dict)
+
+
 def test_names_are_looked_up(client):
     _, _, answer = client._.models.request(parameters={"find": "Qwen3-3"})
     command = json.loads(run("models", "--json"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from app.question.verbs import VERBS
 from genz_core.errors import RidgelineError
 from tests.app.commands.test_cli import run
 from tests.app.test_one_answer import SERVED, STATIC, named, options
+
+ROOT = Path(__file__).parents[3]
 
 SAMPLES = Path(__file__).parents[3] / "app" / "samples"
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -230,6 +233,15 @@ def test_the_document_describes_every_verb(api):
     for verb in EXAMPLES:
         question = document["paths"][f"/{verb}"]["post"]["requestBody"]["content"]
         assert question["application/json"]["examples"]
+
+
+def test_the_page_of_the_documentation_lists_every_address(api):
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`(?:GET |POST )?(/[a-zA-Z/.]+)`", page))
+    addresses = set(api.get("/openapi.json").json()["paths"])
+    assert addresses == {re.sub("NAME", "{name}", address) for address in listed} - {
+        "/openapi.json"
+    }
 
 
 # ------------------------------------------------------------------------------- refusals

@@ -8,7 +8,7 @@ import plotly.io
 import pytest
 
 import hardware_db
-from app.charts import breakdown, comparison, hardware, memory, roofline, style
+from app.charts import breakdown, comparing, hardware, memory, roofline, style
 from app.charts.figure import Figure
 from app.dashboard import cached
 from app.question.question import Question
@@ -73,7 +73,7 @@ def figure(name: str, look: style.Look = style.LIGHT) -> Figure:
         "bound": lambda: breakdown.bound_and_predicted(LATENCIES, look),
         "by cause": lambda: breakdown.time_by_cause({"decode": CAUSES}, {"decode": WHOLE}, look),
         "by class": lambda: breakdown.time_by_class({"decode": classes}, {"decode": step}, look),
-        "comparison": lambda: comparison.stacked_by_class({"A": step}, [classes], "t", look),
+        "comparison": lambda: comparing.stacked_by_class({"A": step}, [classes], "t", look),
         "hardware": lambda: hardware.plane([system], look),
         "icicle": lambda: breakdown.icicle(table, "model", look),
         "memory now": lambda: memory.single(now, limits, look),

@@ -29,7 +29,8 @@ def test_a_page_shows_three_digits_and_no_more():
 
 def test_a_comparison_puts_the_change_beside_the_value():
     other = cached.priced(Setup(Question(bandwidth=2.0)))
-    table = display_tables.figures_by_scenario(["A", "B"], [ESTIMATE, other])
+    scenarios = {"A": ESTIMATE, "B": other}
+    table = {name: display_tables.estimate_figures(one) for name, one in scenarios.items()}
     row = display_tables.comparison_numbers(table).set_index("figure").loc["TPOT, bound"]
     assert row["B"] == pytest.approx(row["A"] / 2)
     words = display_tables.comparison_words(table).set_index("figure")["B"]

@@ -91,6 +91,12 @@ def test_a_plan_that_is_typed_beside_the_accounts_opens_the_plan():
     assert sentence(app).startswith("Plan **Qwen3-8B** at **20 requests/s**")
 
 
+@pytest.mark.parametrize("pools", ["aggregated", "disaggregated"])
+def test_a_typed_list_is_in_its_box_as_a_list(pools: str):
+    app = asked(opened("plan"), f"qwen3 8b on 2 mi300x vllm 1.8/s 2000/50 tpot<45ms {pools}")
+    assert not app.exception and app.multiselect("pools").value == [pools]
+
+
 def test_what_is_not_understood_is_named_and_a_click_replaces_it():
     app = asked(opened(), "qwen3 8b h200 37 usrs")
     assert "'usrs' is not understood" in app.error[0].value

@@ -115,7 +115,7 @@ def test_measured_power_stands_in_for_the_model():
 
 
 def test_a_power_cap_never_gives_more_and_none_below_the_draw_changes_nothing():
-    caps = power_caps(account())
+    caps = power_caps(account(), operation(account().resolved))
     output = caps["output_tokens_per_s"]
     assert all(a <= b * (1 + 1e-9) for a, b in pairwise(output))
     assert all(w <= c for w, c in zip(caps["power_w"], caps["cap_w"], strict=True))
@@ -139,7 +139,7 @@ def test_plotly_reads_the_charts(look):
         charts.token_prices(ways, {"in": 0.2, "out": 0.6, "blended": 0.28}, look),
         charts.against_api(ways, 5.0, 3e-4, 1280.0, look),
         charts.day([1.0] * 24, {"always on": [2.0] * 24, "follows the load": [1.0] * 24}, look),
-        charts.power_caps(power_caps(account()), look),
+        charts.power_caps(power_caps(account(), operation(account().resolved)), look),
     ]
     for figure in figures:
         read = json.loads(plotly.io.to_json(figure.document(), validate=False))

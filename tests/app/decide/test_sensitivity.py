@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hardware_db
-from app.charts import sensitivity as charts
+from app.charts import chip_lab as charts
 from app.charts import style
 from app.cli import cli
 from app.decide import chips, sensitivity

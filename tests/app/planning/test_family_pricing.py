@@ -14,7 +14,7 @@ MODEL = "Qwen/Qwen3-30B-A3B"
 
 
 def question():
-    return asked(MODEL, systems="h100,l40s", engine="vllm,sglang", devices="1:8", rate=4,
+    return asked(MODEL, systems="h100", engine="vllm,sglang", devices="1:8", rate=4,
                  simulate=False)  # fmt: skip
 
 

@@ -42,6 +42,7 @@ def facts(scenario: Question) -> dict:
 # ------------------------------------------------------------------------------- what was measured
 
 
+@pytest.mark.slow
 def test_the_table_is_counted_in_the_measurements_that_ship():
     again = [{name: str(cell) for name, cell in row.items()} for row in measured_facts()]
     assert again == [dict(row) for row in table("engines", "measured")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.charts import cache_tiers as charts
+from app.charts import simulation as charts
 from app.dashboard.panels import cache_tiers as panel
 from app.question.asking import ask
 from app.scenario.setup import Setup
@@ -48,7 +48,7 @@ def test_the_part_shows_what_python_answers(worth):
     shown = cards(app)
     assert shown["Found, all tiers"] == quantities.percent(worth.case_rows[0]["cached_share"])
     tables = [frame.value for frame in app.dataframe]
-    assert any("Net" in table and list(table["Tier"]) == ["host", "disk"] for table in tables)
+    assert any("Net [$/h]" in table and list(table["Tier"]) == ["host", "disk"] for table in tables)
 
 
 @both_looks

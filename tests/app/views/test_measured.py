@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import profilers
-from app.dashboard.panels.kept_runs import BESIDE
+from app.dashboard.panels.run import BESIDE
 from app.measuring import run_store
 from genz_core.types import Workload
 from profilers import Measurement

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hardware_db
-from app.dashboard import module_entries
+from app.dashboard.panels import modules
 from model_registry.modules import read_entry
+from model_registry.modules.store import stored_names
 from tests.app.pages import charts, opened
 from tests.rules import for_every
 
@@ -25,16 +26,15 @@ def test_a_name_that_no_entry_has_says_what_to_try():
     assert not app.exception and "try attention" in app.info[0].value
 
 
-@for_every([(name,) for name in module_entries.names()])
+@for_every([(name,) for name in stored_names()])
 def test_every_entry_has_its_bound_on_the_roofline_or_no_arithmetic(name):
     entry, system = read_entry(*name), hardware_db.load("h100")
-    figures = entry.evaluate(**{s: module_entries.USUAL.get(s, 1024) for s in entry.symbols})
-    for row in module_entries.on_roofline(entry, figures, system, "bf16"):
+    figures = entry.evaluate(**{s: modules.USUAL.get(s, 1024) for s in entry.symbols})
+    for row in modules.on_roofline(entry, figures, system, "bf16"):
         moved = figures["read_bytes"] + figures["write_bytes"]
         limits = figures["flops"] / system.peak("bf16"), moved / system.memory_bytes_per_s
         assert row["bound_s"] == max(limits)
         assert row["flops_per_s"] <= system.peak("bf16") * (1 + 1e-12)
     for formula in entry.formulas.values():
-        assert "{" not in module_entries.latex(formula.text()).replace(r"\mathit{", "").replace(
-            "^{", ""
-        )
+        written = modules.latex(formula.text()).replace(r"\mathit{", "").replace("^{", "")
+        assert "{" not in written

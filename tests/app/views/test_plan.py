@@ -205,7 +205,14 @@ def test_a_trace_that_was_uploaded_is_planned_at_its_means():
     best = ridgeline.plan("Qwen/Qwen3-8B", target="tpot < 30ms", simulate=False, **means).best
     assert cards(app)["Devices"] == str(best["devices"])
     assert "percentiles of the best: simulated, " in text(app) and "day.csv" in text(app)
+
+
+@pytest.mark.slow
+def test_the_first_requests_of_a_long_trace_are_planned_and_it_is_said():
+    rows = "".join(f"{at / 4},{600 + at % 7},{50 + at % 3}\n" for at in range(200))
+    trace = f"arrival_s,input_tokens,output_tokens\n{rows}".encode()
+    app = opened("plan", trace="trace", model="Qwen/Qwen3-8B", target="tpot_p99 < 30ms")
     more = trace + b"".join(f"{50 + at / 400},600,50\n".encode() for at in range(6000))
-    app = app.file_uploader("sim_trace").set_value(("day.csv", more, "text/csv")).run()
+    app = app.file_uploader("sim_trace").upload("day.csv", more).run()
     assert not app.exception and not app.error
     assert "the first 5,000 requests of day.csv" in text(app)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
-from app.dashboard.panels.kept_runs import BESIDE
+from app.dashboard.panels.run import BESIDE
 from app.measuring import run_store
 from app.measuring.run_form import run_of_form
 from profilers.collect.machine_document import ENGINE, SLUG

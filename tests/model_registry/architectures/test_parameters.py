@@ -65,7 +65,7 @@ def test_a_model_that_nobody_counted_is_marked_unconfirmed() -> None:
     assert unconfirmed == set(shipped_models()) - set(COUNTED) - set(PUBLISHED)
 
 
-@for_every(shipped_models())
+@for_every(shipped_models(), by_day=100)
 def test_active_parameters_are_some_of_all(name: str) -> None:
     model = built(name)
     assert 0 < model.active_parameters <= model.parameters

@@ -104,18 +104,20 @@ def _rocpd(path: Callable[[str], Path], tracks: bool) -> bytes:
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Interrupts an endless call, so that its input can be reported."""
+    """Interrupts an endless call after seconds of processor time, so that its input can be
+    reported.
+    """
 
     def interrupt(*_: object) -> None:
         raise TimeoutError
 
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    previous = signal.signal(signal.SIGPROF, interrupt)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
 
 
 def outcome(path: Path) -> str:

@@ -1,18 +1,26 @@
-"""Sensitivity of figures: a tornado of resources, and the ridge between memory- and
-compute-bound.
-"""
+"""Charts of page Chip lab: a tornado of resources, ridges, and the bars of a study."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from app.answers.columns import COLUMNS, Column
 from app.charts.figure import Figure
 from app.charts.parts import guide_upwards, line, lying_bars, time_axis
 from app.charts.style import Look, blank
 from app.decide.sensitivity import RESOURCES, Figures, Ridge, Sensitivity
+from app.decide.study import label
 from app.wording import quantities
 
 _SIZES: Mapping[str, str] = {"decode": "Batch [sequences]", "prefill": "Prompt [tokens]"}
+#: Figures that a study's chart can show, by column name of its rows.
+FIGURES: Mapping[str, Column] = {
+    "output_tokens_per_s_per_device": COLUMNS["output_tokens_per_s_per_device"],
+    "tpot_s": COLUMNS["tpot_s"],
+    "usd_per_million_tokens": COLUMNS["usd_per_mtok"],
+    "joules_per_token": COLUMNS["joules_per_token"],
+}
 
 
 def tornado(
@@ -21,16 +29,16 @@ def tornado(
     """Change of a figure with more and less of each resource, the largest effect on top."""
     ranked = sorted(found, key=lambda one: abs(one.elasticity[name]))
     figure = blank(look, words, 110 + 46 * len(ranked))
-    for at, (side, label) in enumerate((("less", "less of it"), ("more", "more of it"))):
+    for at, (side, side_words) in enumerate((("less", "less of it"), ("more", "more of it"))):
         shares = [100.0 * (getattr(one, side)[name] / base[name] - 1.0) for one in ranked]
         shown = [
-            f"{RESOURCES[one.resource]}, {label}: {share:+.1f} %, elasticity "
+            f"{RESOURCES[one.resource]}, {side_words}: {share:+.1f} %, elasticity "
             f"{one.elasticity[name]:+.2f}"
             for one, share in zip(ranked, shares, strict=True)
         ]
         names = [RESOURCES[one.resource] for one in ranked]
         hover, color = "%{customdata}<extra></extra>", look.classes[1 - at]
-        figure.add_trace(lying_bars(names, shares, label, color, hover, customdata=shown))
+        figure.add_trace(lying_bars(names, shares, side_words, color, hover, customdata=shown))
     figure.add_vline(0.0, {"color": look.faint, "width": 1})
     figure.update_xaxes(title_text="Change [%]", tickformat="~g")
     figure.update_yaxes(showgrid=False, tickfont_color=look.ink)
@@ -62,3 +70,31 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
     figure.update_yaxes(title_text="Least time of a step", **times)
     figure.update_layout(hovermode="x unified", margin={"t": 80, "b": 96})
     return figure
+
+
+def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look) -> Figure:
+    """One figure of every combination that runs, the first on top, with the bound of its decode
+    step.
+
+    rows: of `app.decide.study.Study`.  figure: of `FIGURES`.
+    """
+    drawn = [row for row in rows if row.get(figure) is not None]
+    column = FIGURES[figure]
+    chart = blank(look, title, 130 + 30 * len(drawn))
+    for at, technique in enumerate(dict.fromkeys(row["technique"] for row in drawn)):
+        mine = [row for row in drawn if row["technique"] == technique]
+        said = [f"{column.words(row[figure])}, {row['decode_bound_by']}" for row in mine]
+        chart.add_trace(
+            lying_bars(
+                [label(row) for row in mine], [row[figure] for row in mine], technique,
+                look.classes[at % len(look.classes)],
+                "%{y}<br>%{text}<extra></extra>", text=said, textposition="auto",
+            )
+        )  # fmt: skip
+    chart.update_xaxes(title_text=column.title, rangemode="tozero")
+    chart.update_yaxes(
+        showgrid=False, tickfont_color=look.ink, automargin=True,
+        categoryorder="array", categoryarray=[label(row) for row in drawn][::-1],
+    )  # fmt: skip
+    chart.update_layout(barmode="overlay", bargap=0.35, margin={"t": 40, "b": 72})
+    return chart

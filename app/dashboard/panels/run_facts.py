@@ -1,4 +1,4 @@
-"""Facts about what ran, with the possible values of an uncertain fact as buttons."""
+"""What a measurement says of itself: what ran, its consistency checks, where its time goes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,45 @@ import streamlit as st
 
 from app.dashboard.question_form import set_controls
 from app.measuring.identity import Known, rows
+from app.measuring.time_report import TimeReport
 from app.question.parameters import PARAMETERS
+from app.wording import quantities
 from app.wording.markdown import plain
+from profilers import account
+from profilers.account import Check
 
 #: Most candidates of a fact that are drawn.
 _MOST = 6
+
+
+def show_time_report(report: TimeReport) -> None:
+    """Draw a report: the parts with the largest possible gain first, then the changes."""
+    total = quantities.seconds(report.total_s)
+    st.markdown(f"**Where the time of {plain(report.of)} goes** ({plain(total)})")
+    st.markdown("\n".join(f"- {plain(one.sentence)}" for one in report.spent))
+    if report.changes:
+        advice = report.advice.removesuffix(":")
+        st.markdown(f"**{plain(advice[:1].upper() + advice[1:])}**")
+        st.markdown("\n".join(f"- {plain(one.sentence)}" for one in report.changes))
+
+
+def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
+    """Draw the checks of a measurement.
+
+    in_words: state the failed ones; False if findings state them.
+    """
+    if not checks:
+        return
+    failing = account.failed(tuple(checks))
+    for one in failing if in_words else ():
+        st.warning(
+            f"A check failed, so this measurement is not used: {plain(one.sentence)}",
+            icon=":material/report:",
+        )
+    counts = {name: sum(one.outcome == name for one in checks) for name in ("passed", "not made")}
+    said = f"{counts['passed']} hold, {len(failing)} fail, {counts['not made']} cannot be made"
+    with st.expander(f"Sums: {said}", icon=":material/functions:"):
+        st.table([{k: plain(v) for k, v in row.items()} for row in account.rows(checks)])
 
 
 def to_sidebar(name: str, value: str) -> None:
