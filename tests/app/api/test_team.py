@@ -183,7 +183,7 @@ def test_every_number_has_a_limit():
         ("simulate", {"rate": 1, "lengths": [[1e18, 10]]}, "isl = 1000000000000000000"),
         ("economics", {"concurrency": 1, "price": 1e30}, "price = '1e+30'"),
         ("serve", {"concurrency": "1e18"}, "concurrency = 1e18"),
-        ("sweep", {"batch": {"from": 1, "to": 1e18, "step": 1}}, "is no range"),
+        ("sweep", {"batch": {"from": 1, "to": 1e18, "step": 1}}, "is not a range"),
     ],
 )
 def test_sizes_that_no_number_of_the_question_states_have_a_limit(
