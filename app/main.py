@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.dashboard import cached, garbage, page_style, sidebar, strip, visitor
+from app.dashboard import caches, garbage, page_style, sidebar, strip, visitor
 
 HERE = Path(__file__).parent
 
@@ -89,7 +89,7 @@ def main() -> None:
     """Draw the page that the address names."""
     garbage.freeze_survivors()
     visitor.admit()
-    cached.clear_stale_caches()
+    caches.clear_stale_caches()
     # the icon first: else the browser asks a font's host for the page's own
     st.set_page_config(page_icon=str(HERE / "icon.svg"), layout="wide")
     chosen = st.navigation({**pages, "Moved": moved()}, position="top")

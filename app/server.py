@@ -35,7 +35,7 @@ from app.api.access_log import AccessLog
 from app.jobs import server_queue
 from app.rights import ACCESS_LOG, TOKEN
 from genz_core.errors import InvalidValue
-from genz_core.installing import pip_install_extra
+from genz_core.installation import pip_install_extra
 
 if TYPE_CHECKING:
     from app.api.metrics import Metrics

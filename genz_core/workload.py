@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.alone.asked import priced as priced_alone
 from genz_core.alone.program import Alone
+from genz_core.alone.program_choice import priced as priced_alone
 from genz_core.deployment import Deployment, deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile

@@ -22,9 +22,9 @@ import yaml
 
 from genz_core.errors import MeasurementError
 from profilers import stakeholder_summary
+from profilers.report_text import markdown_table, percent, seconds, shortened
 from profilers.run_bundle import Material
 from profilers.schema import Measurement
-from profilers.wording import markdown_table, percent, seconds, shortened
 
 #: Packages whose versions env.json states; nothing else of the host is written.
 _PACKAGES = ("ridgeline", "torch", "transformers", "numpy", "nvtx", "nvidia-ml-py")

@@ -23,10 +23,10 @@ from genz_core.workload import Estimate
 from profilers import profile_account
 from profilers.account import Check, failed
 from profilers.comparable import with_reasons
-from profilers.expected import Expected
 from profilers.findings import CAUSES_OF_FAILURE, Finding, all_findings
 from profilers.measured_step import HOST, OTHER, compare_phase, fit_notes, measured_phase
 from profilers.mixed_steps import expected_mixed
+from profilers.predicted_step import Expected
 from profilers.schema import PHASES, Measurement, PhaseTiming, Report
 from profilers.summary_steps import counted_note, summary_steps
 from profilers.table_join import ENDS, split_by_shape

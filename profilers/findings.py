@@ -15,9 +15,9 @@ from profilers.idle import CAUSES
 from profilers.kernel_classes import class_of_name
 from profilers.measured_step import DEVICE_BASES, MeasuredPhase
 from profilers.profile_account import time_by_format
+from profilers.report_text import count, percent, seconds, shortened
 from profilers.schema import Measurement
 from profilers.table_join import NOTHING
-from profilers.wording import count, percent, seconds, shortened
 
 #: Names of operator classes inside a sentence.
 CLASS_WORDS: Mapping[str, str] = {

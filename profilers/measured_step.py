@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profilers.expected import ROUNDING_S, Expected
 from profilers.idle import StepClocks, step_clocks
 from profilers.launch_join import Joined, join
+from profilers.predicted_step import ROUNDING_S, Expected
+from profilers.report_text import percent, seconds
 from profilers.schema import Measurement, PhaseTiming, Report
 from profilers.step_launches import StepLaunches, step_launches
 from profilers.table_join import ENDS, JOINS, match_launches, match_operators, whole_sum
-from profilers.wording import percent, seconds
 
 #: Bases of timings that count device time only.
 DEVICE_BASES = ("gpu", "kernels")

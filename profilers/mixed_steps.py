@@ -17,7 +17,7 @@ import pandas as pd
 
 from genz_core.types import Group
 from genz_core.workload import Estimate, mixed
-from profilers.expected import Expected
+from profilers.predicted_step import Expected
 from profilers.schema import Report
 from profilers.step_names import named_step
 

@@ -16,9 +16,9 @@ from genz_core.types import System
 from genz_core.workload import Estimate
 from profilers.account import TOLERANCE, Check, Outcome
 from profilers.comparable import BELOW_BOUND
-from profilers.expected import Expected
 from profilers.measured_step import MeasuredPhase
 from profilers.number_formats import type_of_name
+from profilers.predicted_step import Expected
 from profilers.schema import Measurement, Report
 from profilers.summary_steps import launched_steps
 

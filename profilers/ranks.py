@@ -18,8 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profilers import time_spans
+from profilers.report_text import percent, seconds
 from profilers.schema import Report
-from profilers.wording import percent, seconds
 
 _COMMUNICATION = "communication"
 _NAMED = re.compile(r"(?:^|[^a-z])(?:rank|tp|worker|gpu|device|node)[-_ ]?(\d{1,5})", re.IGNORECASE)

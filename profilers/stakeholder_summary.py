@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from profilers.report_text import percent, seconds
 from profilers.run_bundle import Material
 from profilers.schema import Measurement
-from profilers.wording import percent, seconds
 
 
 def summary_text(material: Material) -> str:

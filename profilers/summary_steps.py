@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from profilers.expected import Expected
+from profilers.predicted_step import Expected
 from profilers.schema import Report
 
 _ATTENTION = "attention"

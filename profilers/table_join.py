@@ -17,8 +17,8 @@ from profilers.gemms import gemm_table
 from profilers.kernel_classes import ENGINE_CLASS
 from profilers.launch_join import Joined
 from profilers.module_roles import ATTRIBUTES
+from profilers.report_text import shortened
 from profilers.schema import Report
-from profilers.wording import shortened
 
 _SAME_FLOPS = 0.02
 #: Ends of a prediction's interval, NaN where it has none.

@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
+from profilers.report_text import shortened
 from profilers.schema import PHASES, Measurement, Report
 from profilers.step_names import NamedStep, named_step
 from profilers.step_shapes import ShapeFacts, median_of, shape_facts
-from profilers.wording import shortened
 
 Value = TypeVar("Value", str, int)
 

@@ -217,7 +217,7 @@ def test_no_page_of_the_site_loads_anything_from_another_host(site: Path):
 
 
 def test_a_hint_to_install_an_extra_names_its_packages_and_this_python():
-    from genz_core.installing import pip_install_extra
+    from genz_core.installation import pip_install_extra
 
     words = shlex.split(pip_install_extra("hub"))
     assert words[:4] == [sys.executable, "-m", "pip", "install"]

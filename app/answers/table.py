@@ -128,7 +128,7 @@ def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
     header = list(rows[0]) if rows else []
     cells = [[_cell(row.get(name), digits) for name in header] for row in rows]
     if form is TableFormat.markdown:
-        from profilers.wording import markdown_table
+        from profilers.report_text import markdown_table
 
         return markdown_table(header, cells)
     return _aligned(header, cells)

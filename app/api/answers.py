@@ -16,7 +16,7 @@ from app.api import uploads, verbs
 from app.api.bodies import ASKED, Body, StudyBody
 from app.api.uploads import Sent
 from app.api.workers import Workers
-from app.line import answering
+from app.line import line_answer
 from hardware_db.data_folder import stamp
 
 #: Verbs that answer in well under a second, and verbs that may take long.
@@ -71,12 +71,12 @@ class Answers:
             RidgelineError: a part of it is not understood; otherwise as `answer`.
             ValidationError: a value whose type the verb's body does not accept.
         """
-        line = answering.readable(text)
+        line = line_answer.readable(text)
         body = ASKED[line.verb].model_validate(
             {name: list(v) if isinstance(v, tuple) else v for name, v in line.given.items()}
         )
         found = self.kept(line.verb, body) or self.answer(line.verb, body)
-        return _json(answering.document(line, json.loads(found)))
+        return _json(line_answer.document(line, json.loads(found)))
 
     def study(self, body: StudyBody) -> bytes:
         """A technology study.  Errors as `app.decide.study.study` and `Workers.call`."""

@@ -2,7 +2,7 @@
 
 They are made with pydantic's `create_model`, because annotated classes would repeat for each verb
 the parameters declared in `app.question.parameters`.  A text is a name and never a path.  Bodies
-check only the type and number of values; `app.question.asking.ask` checks the values, with the
+check only the type and number of values; `app.question.query.ask` checks the values, with the
 command line's error messages.
 """
 
@@ -24,12 +24,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.line.reading import LONGEST as LONGEST_LINE
+from app.line.line_parser import LONGEST as LONGEST_LINE
 from app.question import fleets
-from app.question.asking import canonical
 from app.question.extras import extras_of
 from app.question.forms import Form, forms_of
 from app.question.parameter import Parameter
+from app.question.query import canonical
 from app.question.verbs import VERBS, parameters_of
 
 #: Limits: configurations of one estimate, characters of a name, and of a trace.

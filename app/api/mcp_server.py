@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 import model_registry
 from app import version
 from app.answers.table import to_json
-from app.api import bodies, errors, shortening
+from app.api import bodies, errors, short_documents
 from app.api.answers import Answers
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
 from app.api.request_bounds import BoundedRequests, Bounds
@@ -107,7 +107,7 @@ def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
     def ask(given: dict[str, Any]) -> dict[str, Any]:
         body = _body(kind, given)
         answer = _told(lambda: answers.kept(verb, body) or answers.answer(verb, body))
-        return shortening.SHORT[verb](json.loads(answer))
+        return short_documents.SHORT[verb](json.loads(answer))
 
     return _tool(verb, kind, ask)
 
@@ -124,7 +124,7 @@ def _file_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
         files = [_sent(name, sent["text"])]
         earlier = [_sent("baseline", sent["baseline"])] if sent.get("baseline") else []
         return _told(
-            lambda: shortening.compared(json.loads(answers.of_files(files, body, earlier)))
+            lambda: short_documents.compared(json.loads(answers.of_files(files, body, earlier)))
         )
 
     return _tool(verb, kind, ask, texts)
@@ -167,11 +167,11 @@ def _body(kind: type[BaseModel], given: dict[str, Any]) -> Any:
 def _library_tools() -> tuple[Callable[..., Any], ...]:
     def models(find: str = "") -> dict[str, Any]:
         """Names of models that contain a text."""
-        return shortening.named(model_registry.listed(find[: bodies.LONGEST_NAME]), "name")
+        return short_documents.named(model_registry.listed(find[: bodies.LONGEST_NAME]), "name")
 
     def systems(find: str = "", vendor: str = "") -> dict[str, Any]:
         """Names of hardware, filtered by a text in the name and by vendor."""
-        return _told(lambda: shortening.named(system_facts.listed(vendor, "", find), "slug"))
+        return _told(lambda: short_documents.named(system_facts.listed(vendor, "", find), "slug"))
 
     def model(name: str) -> dict[str, Any]:
         """One model: its parameters and their source."""
@@ -192,7 +192,7 @@ def _line_tool(answers: Answers) -> Callable[..., Any]:
             found = _told(lambda: json.loads(answers.of_line(line)))
         except ValidationError as error:
             raise ToolError(errors.of_body(error.errors())["error"]["message"]) from None
-        return {**found, "answer": shortening.SHORT[found["verb"]](found["answer"])}
+        return {**found, "answer": short_documents.SHORT[found["verb"]](found["answer"])}
 
     return ask
 
@@ -210,7 +210,7 @@ def _study_tool(answers: Answers) -> Callable[..., Any]:
         given = {"question": question, "chips": chips, "formats": formats,
                  "techniques": techniques, "title": title}  # fmt: skip
         body = _body(bodies.StudyBody, given)
-        return _told(lambda: shortening.rows(json.loads(answers.study(body))))
+        return _told(lambda: short_documents.rows(json.loads(answers.study(body))))
 
     return study
 
@@ -219,7 +219,7 @@ def _import_tool(answers: Answers) -> Callable[..., Any]:
     def import_(text: str, name: str = "report") -> dict[str, Any]:
         """The figures of a profiler's report, or of a benchmark's result, given as its text."""
         files = [_sent(name, text)]
-        return _told(lambda: shortening.imported(json.loads(answers.imported(files))))
+        return _told(lambda: short_documents.imported(json.loads(answers.imported(files))))
 
     return import_
 

@@ -12,8 +12,8 @@ from typing import Any
 import profilers
 from app.api.bodies import Body
 from app.benchmarks.upload_parsing import base_name
-from app.question.asking import Asked, ask
 from app.question.extras import extras_of, read_extras
+from app.question.query import Query, ask
 from app.watching.answer import of_recordings
 from genz_core.errors import ReportError
 from profilers import serving_results
@@ -60,17 +60,17 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
     """
     from app.benchmarks import document, file_comparison
 
-    asked = ask(body.verb, body.given)
+    query = ask(body.verb, body.given)
     earlier: Any = _spooled(baseline) if baseline else nullcontext(())
     with _spooled(files) as paths, earlier as before:
         if body.verb == "watch":
-            return of_recordings(asked, paths, _window(body)).document()
+            return of_recordings(query, paths, _window(body)).document()
         if body.verb == "guard":
-            judged = file_comparison.judged(paths, asked, body.level, body.tolerance, before)
+            judged = file_comparison.judged(paths, query, body.level, body.tolerance, before)
             return document.of_guard(*judged)
         if not file_comparison.are_results(paths):
-            return _reports(paths, asked, body)
-        compared = file_comparison.compared(file_comparison.asked_of(paths, asked), body.level)
+            return _reports(paths, query, body)
+        compared = file_comparison.compared(file_comparison.asked_of(paths, query), body.level)
         file_comparison.refuse_unpredicted(compared)
         return document.of_comparison(compared)
 
@@ -81,14 +81,14 @@ def _window(body: Body) -> float:
     return float(known["window"])
 
 
-def _reports(paths: Sequence[Path], asked: Asked, body: Body) -> dict[str, Any]:
+def _reports(paths: Sequence[Path], query: Query, body: Body) -> dict[str, Any]:
     from app.measuring.comparison import compare_asked
     from app.measuring.comparison_document import document
     from genz_core.limits import checked_size
 
     steps = {name: checked_size("steps", n, f"steps {name}") for name, n in body.steps.items()}
     reports = profilers.read_reports(paths)
-    return document(compare_asked(reports, asked, phase=body.phase, steps=steps, fill=body.fill))
+    return document(compare_asked(reports, query, phase=body.phase, steps=steps, fill=body.fill))
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from app.api.bodies import MOST_ROWS, Body
-from app.question import typed
-from app.question.asking import Asked, ask, read
+from app.question import literals
 from app.question.extras import extras_of, read_extras
 from app.question.parameters import PARAMETERS
+from app.question.query import Query, ask, read
 from app.scenario import results
 from app.scenario.encoder_figures import phases_of
 from app.scenario.summary import operator_rows
@@ -34,14 +34,14 @@ def sent(given: Mapping[str, Any]) -> dict[str, Any]:
 
     opened = dict(given)
     if (text := opened.pop("trace", None)) is not None:
-        count = typed.value(PARAMETERS["requests"], str(given.get("requests") or 0))
+        count = literals.value(PARAMETERS["requests"], str(given.get("requests") or 0))
         opened["trace"] = trace_file.parse(io.BytesIO(text.encode()), "trace", count)
     if "lengths" in opened:
         opened["lengths"] = np.array(opened["lengths"], dtype=float)
     return opened
 
 
-def asked_by(body: Body) -> Asked:
+def asked_by(body: Body) -> Query:
     """The question in a body.
 
     Raises:
@@ -86,9 +86,9 @@ def simulate(body: Body) -> dict[str, Any]:
 
 def ops(body: Body) -> dict[str, Any]:
     """The output of `ridgeline ops --json`."""
-    from app.model_inside import counting
+    from app.model_inside import operator_counts
 
-    return counting.count(asked_by(body), **extras_by(body)).to_dict()
+    return operator_counts.count(asked_by(body), **extras_by(body)).to_dict()
 
 
 def routing(body: Body) -> dict[str, Any]:
@@ -132,12 +132,12 @@ def sweep(body: Body) -> dict[str, Any]:
     """
     from app.planning import sweep_result
 
-    asked = asked_by(body)
-    axes: list[Any] = [*asked.arrays.values(), *asked.several.values()]
+    query = asked_by(body)
+    axes: list[Any] = [*query.arrays.values(), *query.several.values()]
     rows = math.prod([len(values) for values in axes])
     if rows > MOST_SWEPT:
         raise InvalidValue(f"{rows:,} rows: sweep at most {MOST_SWEPT:,} in one request")
-    return {"rows": sweep_result.sweep(asked, **extras_by(body)).rows}
+    return {"rows": sweep_result.sweep(query, **extras_by(body)).rows}
 
 
 def plan(body: Body) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.benchmarks.comparison import measured_figures
 from app.benchmarks.load import load_of, parameters
-from app.benchmarks.offered import listed_lengths
+from app.benchmarks.replayed_load import listed_lengths
 from app.question.question import LOADS
 from genz_core.errors import InvalidValue, ReportError
 from profilers import account

@@ -14,9 +14,9 @@ from typing import Any
 
 from app.benchmarks.comparison import compare_one
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.offered import offered
+from app.benchmarks.replayed_load import offered
 from app.calibration import from_one_run, from_runs
-from app.question import typed
+from app.question import literals
 from app.question.verbs import parameters_of
 from app.scenario.points_file import Row
 from genz_core.errors import InvalidValue
@@ -125,7 +125,7 @@ def row_of(one: Deployment, number: int) -> Row:
     known = parameters_of("estimate")
     stated = {name: value for name, value in question.changed().items() if name in known}
     stated |= {name: getattr(question, name) for name in ("model", "system")}
-    row = {"id": f"run {number}"} | {name: typed.text(value) for name, value in stated.items()}
+    row = {"id": f"run {number}"} | {name: literals.text(value) for name, value in stated.items()}
     if measurement.phase:
         return row | _alone(one)
     figures = {

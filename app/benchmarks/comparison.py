@@ -15,8 +15,8 @@ import numpy as np
 
 from app.answers.columns import COLUMNS, Column
 from app.benchmarks import names
+from app.benchmarks.closed_form import RATES, Predicted, Prediction, predict
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.predicted import RATES, Predicted, Prediction, predict
 from genz_core.errors import RidgelineError
 from genz_core.step_correction import least_scale
 from profilers import account

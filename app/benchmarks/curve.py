@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from app.benchmarks.closed_form import figures_under_load
 from app.benchmarks.comparison import Comparison, Point
-from app.benchmarks.predicted import figures_under_load
 from app.benchmarks.report import best_known
 from app.scenario import served_rows
 from app.scenario.pools import devices_of

@@ -14,9 +14,9 @@ from typing import Any
 import hardware_db
 from app.benchmarks import names
 from app.benchmarks.load import RunLoad, load_of, parameters
-from app.measuring.filling import Difference, Filling, has_format
-from app.question.asking import Asked, ask
+from app.measuring.completion import Difference, Filling, has_format
 from app.question.parameters import PARAMETERS
+from app.question.query import Query, ask
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
 from app.scenario.pools import devices_of
@@ -87,7 +87,7 @@ class Deployment:
 
 
 def deployment(
-    measurement: ServingMeasurement, given: Asked | Mapping[str, Any] | None = None
+    measurement: ServingMeasurement, given: Query | Mapping[str, Any] | None = None
 ) -> Deployment:
     """The deployment that a run is priced as.
 
@@ -96,37 +96,37 @@ def deployment(
     Raises:
         RidgelineError: an unknown name, or an impossible value.
     """
-    asked = given if isinstance(given, Asked) else ask("compare", given or {})
-    found = _found(measurement, asked)
-    load = load_of(measurement, _stated_load(measurement, asked))
-    if load.known and not {"concurrency", "rate", "batch"} & asked.given:
+    query = given if isinstance(given, Query) else ask("compare", given or {})
+    found = _found(measurement, query)
+    load = load_of(measurement, _stated_load(measurement, query))
+    if load.known and not {"concurrency", "rate", "batch"} & query.given:
         found.filling("load", load.words, load.why)
     _ask_for_sizes(found, measurement, load)
-    question = replace(asked.question, **found.values, **parameters(measurement, load))
+    question = replace(query.question, **found.values, **parameters(measurement, load))
     partial = Deployment(
         measurement, load, question, None, tuple(found.fillings), tuple(found.missing),
-        objects=asked.objects,
+        objects=query.objects,
     )  # fmt: skip
     if partial.needed:
         return partial
     refuse_meaningless(question)
-    resolved, filled, unnamed = _in_the_files_format(measurement, question, asked)
+    resolved, filled, unnamed = _in_the_files_format(measurement, question, query)
     return replace(
         partial,
         scenario=resolved.scenario,
         resolved=resolved,
-        differences=tuple(_differences(measurement, resolved, asked.given)),
+        differences=tuple(_differences(measurement, resolved, query.given)),
         fillings=(*partial.fillings, *filled),
         missing=(*partial.missing, *unnamed),
     )
 
 
 def deployments(
-    measurements: Sequence[ServingMeasurement], given: Asked | Mapping[str, Any] | None = None
+    measurements: Sequence[ServingMeasurement], given: Query | Mapping[str, Any] | None = None
 ) -> list[Deployment]:
     """The deployment of each of several runs; see `deployment`."""
-    asked = given if isinstance(given, Asked) else ask("compare", given or {})
-    return [deployment(measurement, asked) for measurement in measurements]
+    query = given if isinstance(given, Query) else ask("compare", given or {})
+    return [deployment(measurement, query) for measurement in measurements]
 
 
 # ------------------------------------------------------------------------------- names and degrees
@@ -151,9 +151,9 @@ class _Found:
         self.missing.append(Missing(name, why, assumed))
 
 
-def _found(measurement: ServingMeasurement, asked: Asked) -> _Found:
+def _found(measurement: ServingMeasurement, query: Query) -> _Found:
     """Model, system, engine and degrees from the file, where they were not given."""
-    found, given = _Found(), asked.given
+    found, given = _Found(), query.given
     given |= _from_server(found, measurement, given)
     for kind, stated in _stated_names(measurement).items():
         if kind in given:
@@ -168,7 +168,7 @@ def _found(measurement: ServingMeasurement, asked: Asked) -> _Found:
             found.fill("weights", named.weights, named.evidence)
     _fill_degrees(found, measurement, given)
     if "engine_version" not in given:
-        _fill_version(found, measurement, asked)
+        _fill_version(found, measurement, query)
     if "kv" not in given and (kv := names.weight_format(measurement.subject.kv_precision)):
         found.fill("kv", kv, f"the file states {measurement.subject.kv_precision} for the KV cache")
     return found
@@ -193,11 +193,11 @@ def _from_server(
     return frozenset(found.values)
 
 
-def _fill_version(found: _Found, measurement: ServingMeasurement, asked: Asked) -> None:
+def _fill_version(found: _Found, measurement: ServingMeasurement, query: Query) -> None:
     """The version of the engine, where neither the user nor the engine's name states one."""
-    engine = str(found.values.get("engine") or (asked.question.engine if "engine" in asked.given
+    engine = str(found.values.get("engine") or (query.question.engine if "engine" in query.given
                                                 else ""))  # fmt: skip
-    if not engine or "engine_version" in asked.given or hardware_db.load_engine(engine).version:
+    if not engine or "engine_version" in query.given or hardware_db.load_engine(engine).version:
         return
     subject = measurement.subject
     version, evidence = names.engine_version(engine, subject.engine_version, subject.date)
@@ -246,18 +246,18 @@ def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: RunLoad
         found.ask("load", "the file says neither how many requests were open nor how many came")
 
 
-def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any]:
+def _stated_load(measurement: ServingMeasurement, query: Query) -> dict[str, Any]:
     """The given load; the batch of a single phase is its concurrency.
 
     Raises:
         InvalidValue: the batch of a run under load, or the load of a single phase.
     """
-    stated = {name: getattr(asked.question, name) for name in _OF_LOAD if name in asked.given}
-    kind = asked.question.kind
-    if "batch" in asked.given:
+    stated = {name: getattr(query.question, name) for name in _OF_LOAD if name in query.given}
+    kind = query.question.kind
+    if "batch" in query.given:
         if not measurement.phase:
             raise InvalidValue("batch does not apply to a run under load: give a concurrency")
-        stated["concurrency"] = asked.question.batch
+        stated["concurrency"] = query.question.batch
     elif measurement.phase and kind != "batch":
         raise InvalidValue(f"{kind} does not apply to a {measurement.phase} alone: give a batch")
     return stated
@@ -267,19 +267,19 @@ def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any
 
 
 def _in_the_files_format(
-    measurement: ServingMeasurement, question: Question, asked: Asked
+    measurement: ServingMeasurement, question: Question, query: Query
 ) -> tuple[Resolved, list[Filling], list[Missing]]:
     """The deployment in the file's weight format, where the checkpoint has another one.
 
     Also returns what the file stated about the format, and what it did not.
     """
-    resolved, precision = resolve(question, asked.objects), measurement.subject.precision
+    resolved, precision = resolve(question, query.objects), measurement.subject.precision
     wanted, said = names.weight_format(precision), f"the file says {precision}"
     bits = measurement.subject.bits_per_weight
     if bits and not names.holds(wanted, bits):
         wanted = names.nearest_format(bits)
         said = f"{bits:.3g} bits a weight in the file, which calls them {precision or 'nothing'}"
-    if question.weights or "weights" in asked.given:
+    if question.weights or "weights" in query.given:
         return resolved, [], []
     if not wanted:
         why = "the file names no format"
@@ -289,7 +289,7 @@ def _in_the_files_format(
         return resolved, [], [Missing("weights", why, f"the checkpoint's, {held}")]
     if has_format(resolved.model, wanted):
         return resolved, [], []
-    resolved = resolve(replace(question, weights=wanted), asked.objects)
+    resolved = resolve(replace(question, weights=wanted), query.objects)
     return resolved, [Filling("weights", wanted, said)], []
 
 

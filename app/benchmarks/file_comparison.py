@@ -11,7 +11,7 @@ from app.benchmarks.comparison import Comparison, compare
 from app.benchmarks.deployment import Deployment, deployments
 from app.benchmarks.guard import Guarded
 from app.benchmarks.levels import checked_level
-from app.question.asking import Asked
+from app.question.query import Query
 from genz_core.errors import InvalidValue
 from profilers.serving_results import ServingMeasurement, is_result, read_many, server_log
 
@@ -40,14 +40,14 @@ def are_results(files: Iterable[Any]) -> bool:
     return True in found
 
 
-def asked_of(files: Iterable[str | Path], asked: Asked) -> list[Deployment]:
+def asked_of(files: Iterable[str | Path], query: Query) -> list[Deployment]:
     """The deployments of the runs in result files; the user's parameters take precedence over the
     file.
 
     Raises:
         RidgelineError: a file that cannot be read.
     """
-    return deployments(read_with_logs(files), asked)
+    return deployments(read_with_logs(files), query)
 
 
 def read_with_logs(files: Iterable[str | Path]) -> list[ServingMeasurement]:
@@ -83,7 +83,7 @@ def refuse_unpredicted(found: Comparison) -> None:
 
 def judged(
     files: Iterable[str | Path],
-    asked: Asked,
+    query: Query,
     level: float,
     tolerance: float,
     baseline: Iterable[str | Path] = (),
@@ -95,5 +95,5 @@ def judged(
     Raises:
         RidgelineError: a file that cannot be read, or nothing that can be judged.
     """
-    found = compared(asked_of(files, asked), level)
+    found = compared(asked_of(files, query), level)
     return guard.guard(found, read_many(map(Path, baseline)), tolerance / 100.0), found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import hardware_db
+from app.benchmarks.closed_form import bounds_on
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.predicted import bounds_on
-from app.measuring.filling import Filling
+from app.measuring.completion import Filling
 from app.measuring.identity import Known, board, versions_of
 from genz_core.errors import RidgelineError
 from genz_core.types import System

@@ -11,14 +11,14 @@ from app.benchmarks.calibration import Calibrated, calibrate
 from app.benchmarks.comparison import Comparison, compare
 from app.benchmarks.deployment import deployment, deployments
 from app.benchmarks.replay import Replay, replay
-from app.benchmarks.simulated import with_simulations
+from app.benchmarks.simulation import with_simulations
 from genz_core.progress import Cancel, Progress
 from hardware_db.data_folder import overlay
 from profilers.serving_results import ServingMeasurement
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BenchmarkQuery:
     """Measured runs, what the user stated, and the data folder laid over the user's, or ""."""
 
     measurements: tuple[ServingMeasurement, ...]
@@ -27,7 +27,7 @@ class Asked:
     own_folder: str = ""
 
 
-def simulated(asked: Asked, progress: Progress, cancelled: Cancel) -> Comparison:
+def simulated(asked: BenchmarkQuery, progress: Progress, cancelled: Cancel) -> Comparison:
     """The comparison of runs with every run simulated.
 
     Raises:
@@ -38,7 +38,7 @@ def simulated(asked: Asked, progress: Progress, cancelled: Cancel) -> Comparison
         return with_simulations(compare(runs, asked.level), progress, cancelled)
 
 
-def replayed(asked: Asked, progress: Progress, cancelled: Cancel) -> Replay:
+def replayed(asked: BenchmarkQuery, progress: Progress, cancelled: Cancel) -> Replay:
     """The first of the runs, request by request.
 
     Raises:
@@ -48,7 +48,7 @@ def replayed(asked: Asked, progress: Progress, cancelled: Cancel) -> Replay:
         return replay(deployment(asked.measurements[0], asked.given), progress, cancelled)
 
 
-def learnt(asked: Asked, progress: Progress, cancelled: Cancel) -> Calibrated:
+def learnt(asked: BenchmarkQuery, progress: Progress, cancelled: Cancel) -> Calibrated:
     """The calibration from the runs; nothing is stored.
 
     Raises:

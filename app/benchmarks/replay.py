@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.offered import MOST, as_trace, run_as_measured, trace_of
+from app.benchmarks.replayed_load import MOST, as_trace, run_as_measured, trace_of
 from app.question.question import Question
 from app.scenario.scenario import asking
 from app.simulation.run import Run

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from app.benchmarks.closed_form import Predicted, predict
 from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.predicted import Predicted, predict
 from app.measuring.best_runs import Best, best_served
 from app.measuring.time_report import Spent, TimeReport, alternatives, ranked, worth
 from app.scenario.intervals import Latency

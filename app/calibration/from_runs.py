@@ -16,8 +16,8 @@ import numpy as np
 
 import hardware_db
 from app.answers.columns import COLUMNS
-from app.question.asking import Sources
 from app.question.parameters import PARAMETERS
+from app.question.query import Sources
 from app.question.question import Question
 from app.question.validity import has_pool
 from app.scenario import points_file
@@ -115,7 +115,7 @@ def calibrate(
         if point.load == "rate" and _nearly_full(resolved, point):
             point = parse(_as_open_requests(row, resolved, point), label, sources)
             resolved = points_file.resolved_of(point)
-        key = _key(resolve(point.asked.question, point.asked.objects))
+        key = _key(resolve(point.query.question, point.query.objects))
         by_recipe.setdefault(key, []).extend(_measured(row, point, resolved))
     if not by_recipe:
         raise InvalidValue(f"no runs: give one row per run, with {' or '.join(METRICS)}")
@@ -152,7 +152,7 @@ def keep(calibration: RecipeCalibration) -> Path:
 def forget(path: Path, sources: Sources = dict) -> dict[RecipeKey, bool]:
     """Delete the user's recipes named in a CSV: {recipe: whether there was one}."""
     rows = enumerate(points_file.read(path))
-    asked = [parse(row, str(at), sources).asked for at, row in rows]
+    asked = [parse(row, str(at), sources).query for at, row in rows]
     keys = [_key(resolve(one.question, one.objects)) for one in asked]
     return {key: recipes.forget_recipe(key) for key in dict.fromkeys(keys)}
 

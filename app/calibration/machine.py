@@ -134,9 +134,9 @@ def measure_machine(
     anyway: bool = False,
 ) -> MachineMeasurements:
     """Run the microbenchmarks; arguments and errors as `calibrate`."""
-    from profilers.collect.building import pick_device
     from profilers.collect.clock import refuse_overload, use_threads
     from profilers.collect.eager_pieces import measure_eager
+    from profilers.collect.measured_model import pick_device
     from profilers.collect.microbenchmarks import run_suite
 
     chosen = pick_device(device)
@@ -214,7 +214,7 @@ def _every_product(profile: LatencyProfile, suite: Suite) -> LatencyProfile:
 def _system_document(device: str, suite: Suite) -> dict[str, Any]:
     if device == "cpu":
         return system_document(machine.cpu(), suite)
-    from profilers.collect.building import device_facts, pick_device
+    from profilers.collect.measured_model import device_facts, pick_device
 
     try:
         record = hardware_db.facts(device_facts(pick_device(device)).name)

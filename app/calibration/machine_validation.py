@@ -129,7 +129,7 @@ def validate(
     Raises:
         MeasurementError: the model does not run, or one of its products is a calibration point.
     """
-    from profilers.collect.building import RunSettings
+    from profilers.collect.measured_model import RunSettings
 
     wanted = dict(LLAMA_HALF_BILLION if config is None else config)
     model = model_registry.load(wanted)

@@ -16,7 +16,7 @@ from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES
-from app.planning.wording import shape
+from app.planning.plan_text import shape
 from genz_core.types import Array
 
 #: Dash style and width of a frontier segment, by how well measurements cover it.

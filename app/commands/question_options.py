@@ -18,7 +18,7 @@ from app.question.parameters import ALIASES, PARAMETERS
 from app.question.verbs import VERBS, parameters_of
 
 if TYPE_CHECKING:
-    from app.question.asking import Asked
+    from app.question.query import Query
 
 
 def _canonical(name: str) -> str:
@@ -62,15 +62,15 @@ class Extras(dict[str, Any]):
 class Given(dict[str, Any]):
     """The typed values of a question by parameter, as text or truth, without those not typed."""
 
-    def ask(self, verb: str, **more: Any) -> Asked:
+    def ask(self, verb: str, **more: Any) -> Query:
         """The question for a verb; texts may name files of this machine.
 
         more: values that replace typed ones.
 
         Raises:
-            RidgelineError: as `app.question.asking.ask`.
+            RidgelineError: as `app.question.query.ask`.
         """
-        from app.question.asking import ask
+        from app.question.query import ask
         from app.scenario.local_files import sources
 
         return ask(verb, {**self, **more}, sources)
@@ -136,7 +136,7 @@ def takes(*several: str, **defaults: Any) -> Callable[[Callable[..., None]], Any
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def read(typed: dict[str, Any]) -> Given:
-            from app.question import typed as texts
+            from app.question import literals as texts
 
             found = Given()
             for name, one in known.items():

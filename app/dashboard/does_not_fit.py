@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app.dashboard import cached, export
+from app.dashboard import caches, export
 from app.dashboard.question_form import set_controls
 from app.dashboard.widgets import card
 from app.scenario.gate import nearest_lengths
@@ -54,7 +54,7 @@ def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: boo
 
 def _does_not_fit(setup: Setup, message: str, batch: int) -> None:
     st.warning(f"Does not fit: {plain(message)}.", icon=":material/memory:")
-    fewest = cached.fewest(setup, batch)
+    fewest = caches.fewest(setup, batch)
     if fewest is None:
         st.caption("It does not fit on up to 1,024 of these devices either.")
         return
@@ -67,7 +67,7 @@ def _does_not_fit(setup: Setup, message: str, batch: int) -> None:
 
 def _too_long(setup: Setup, message: str) -> None:
     st.warning(f"Does not run: {plain(message)}.", icon=":material/straighten:")
-    lengths = nearest_lengths(cached.resolved(setup))
+    lengths = nearest_lengths(caches.resolved(setup))
     if lengths:
         words = " and ".join(
             f"{tokens:,} {'in' if name == 'isl' else 'out'}" for name, tokens in lengths.items()

@@ -10,12 +10,12 @@ from typing import Any
 import streamlit as st
 
 from app.answers.columns import COLUMNS, ends
-from app.dashboard import cached, load_curves
+from app.dashboard import caches, load_curves
 from app.dashboard.load import Load, as_batch, load_of
 from app.planning.options import stated
 from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
-from app.scenario.describing import setup_words
+from app.scenario.description import setup_words
 from app.scenario.inputs import SIZE, sound_seconds
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -164,7 +164,7 @@ def for_your_scenario(setup: Setup) -> None:
         if setup.scenario.kind in ("concurrency", "rate"):
             said = f"{trust_under_load(setup)}."
         else:
-            said = trust(cached.priced(as_batch(setup)))
+            said = trust(caches.priced(as_batch(setup)))
         words = " · ".join(map(plain, setup_words(setup)))
         st.markdown(f"**For your question** ({words}): {said}")
 

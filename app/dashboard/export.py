@@ -27,10 +27,10 @@ from app.charts import style
 from app.charts.figure import Figure, Trace, faded, scatter
 from app.charts.labels import LEGEND_LINE, legend_lines, wrapped
 from app.rights import rights_here
-from app.scenario.describing import setup_words
+from app.scenario.description import setup_words
 from app.scenario.setup import Setup
 from genz_core.errors import RidgelineError
-from genz_core.installing import pip_install_extra
+from genz_core.installation import pip_install_extra
 
 #: Formats of an exported chart; and what a browser is told of files, by the end of their names.
 _KINDS = ("svg", "pdf", "png")

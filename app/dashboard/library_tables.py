@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, own_definitions, visitor
+from app.dashboard import caches, own_definitions, visitor
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
 from genz_core.errors import RidgelineError
@@ -150,7 +150,7 @@ def model_facts(name: str, config: str) -> dict[str, str]:
     Raises:
         RidgelineError: the model cannot be read.
     """
-    model = cached.model_of(name, config, ())
+    model = caches.model_of(name, config, ())
     graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
     cache = sum(float(np.sum(op.kv_write_bytes)) * op.count for op in graph.ops)
     facts = {

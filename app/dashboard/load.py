@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.dashboard import cached, load_curves
+from app.dashboard import caches, load_curves
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -59,7 +59,7 @@ def as_batch(setup: Setup) -> Setup:
     load = load_of(setup)
     running = 1.0 if s.trace else load_curves.one_load(setup, load.name, load.value)["running"]
     batch = max(round(running), 1) if math.isfinite(running) else int(s.concurrency or 1)
-    if batch > 1 and (most := cached.largest(alone(setup))[0]):
+    if batch > 1 and (most := caches.largest(alone(setup))[0]):
         batch = min(batch, most)
     return under(setup, Load("batch", batch))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from app.answers.table import Table
-from app.dashboard import cached
+from app.dashboard import caches
 from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import completed, figures_of, served
@@ -49,11 +49,11 @@ def _under_load(
 @_under_load
 def basis(setup: Setup) -> str:
     """The measurements behind the figures in words; see `app.scenario.scenario.basis`."""
-    return scenario.basis(cached.deployed(setup))
+    return scenario.basis(caches.deployed(setup))
 
 
 @_under_load
-@cached.by_setup(64)
+@caches.by_setup(64)
 def curve(setup: Setup, load: str) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
 
@@ -64,12 +64,12 @@ def curve(setup: Setup, load: str) -> pd.DataFrame:
         RidgelineError: as `cached.resolved`.
     """
     degree = setup.scenario.tp
-    resolved = cached.deployed(setup)
+    resolved = caches.deployed(setup)
     return _curves(resolved, load, (degree,))[degree]
 
 
 @_under_load
-@cached.by_setup(128)
+@caches.by_setup(128)
 def one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
     """The figures of one load as `ridgeline serve` gives them, its message beside them.
 
@@ -82,7 +82,7 @@ def one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
     drawn = np.flatnonzero(table[load] == value)
     if len(drawn):
         return {name: _item(table[name].iloc[drawn[0]]) for name in table}
-    resolved = cached.deployed(setup)
+    resolved = caches.deployed(setup)
     result = _served(resolved, load, np.array([[value]]), (setup.scenario.tp,))
     found = _columns(resolved, result, load)
     row = {name: c if isinstance(c, str) else np.asarray(c).item() for name, c in found.items()}
@@ -103,7 +103,7 @@ def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[p
 
 
 @_under_load
-@cached.by_setup(32)
+@caches.by_setup(32)
 def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) -> float:
     """The largest load up to which every latency is within its limit, 0 for none.
 
@@ -113,7 +113,7 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
     Raises:
         RidgelineError: as `cached.resolved`.
     """
-    degree, resolved = (setup.scenario.tp,), cached.deployed(setup)
+    degree, resolved = (setup.scenario.tp,), caches.deployed(setup)
     found: Mapping[str, Any] = curve(setup, load)
     loads: Array = np.asarray(found[load])
     least, finest = 0.0, 1.0 if load == "concurrency" else float(loads[-1]) / 1000.0
@@ -131,12 +131,12 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
 
 
 @_under_load
-@cached.by_setup(32)
+@caches.by_setup(32)
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
     try:
         # without the user's own calibration, which is of the setup's degrees
-        return _curves(completed(cached.resolved(setup), {}), load, degrees)
+        return _curves(completed(caches.resolved(setup), {}), load, degrees)
     except RidgelineError:
         return {}
 

@@ -14,9 +14,9 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from app.line.reading import read
+from app.line.line_parser import read
 from app.line.words import is_number, short
-from app.question import typed
+from app.question import literals
 from app.question.parameters import PARAMETERS
 from app.question.question import LOADS, STANDARD
 from app.scenario.setup import Setup
@@ -75,7 +75,7 @@ def box(key: str, place: Any = st) -> dict[str, Any]:
         _keep(phrase.names, texts)
         st.session_state[before] = _shown(key, texts)
     _to_address(phrase.names, texts)
-    return {name: typed.value(PARAMETERS[name], text) for name, text in texts.items()}
+    return {name: literals.value(PARAMETERS[name], text) for name, text in texts.items()}
 
 
 def set_texts(values: Mapping[str, Any]) -> None:
@@ -151,7 +151,7 @@ def _shown(key: str, texts: Mapping[str, str]) -> str:
 
 def _short(text: Any) -> str:
     try:
-        return short(typed.number(str(text)))
+        return short(literals.number(str(text)))
     except ValueError:
         return str(text)
 

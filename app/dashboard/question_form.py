@@ -13,7 +13,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import name_options, near_names, phrases
-from app.question import groups, typed
+from app.question import groups, literals
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS, in_group
 
@@ -84,13 +84,13 @@ def control(
         unit = f" [{one.unit}]" if one.unit and "[" not in label else ""
         given = {"value": _text(one), "placeholder": "default", "max_chars": 200, **common}
         text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
-        return typed.value(one, text) if text else one.default
+        return literals.value(one, text) if text else one.default
     if one.names:
         taking = {"on_change": near_names.take, "args": (name, name, options)}
         first = options.index(one.default) if one.default in options else 0
         common = {"index": first, **taking, **common}
     chosen = place.selectbox(label, options, accept_new_options=not one.choices, **common)
-    return one.default if chosen is None else typed.value(one, _stated(one, str(chosen)))
+    return one.default if chosen is None else literals.value(one, _stated(one, str(chosen)))
 
 
 def several(
@@ -105,7 +105,7 @@ def several(
     options = options or _options(one)
     address = st.query_params.get_all(key)
     if any("," in text for text in address):  # "a,b,c" as well as "a" and "b" and "c"
-        st.query_params[key] = typed.words(",".join(address))
+        st.query_params[key] = literals.words(",".join(address))
         st.rerun()
     if one.names in ("model", "system"):
         more |= {

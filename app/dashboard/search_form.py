@@ -14,7 +14,7 @@ import streamlit as st
 import hardware_db
 from app.dashboard import own_definitions
 from app.dashboard.question_form import control, several
-from app.decide.comparing import USE_CASES
+from app.decide.comparison import USE_CASES
 from app.decide.measured_versions import measured_versions
 from app.planning.space import DEGREES, KINDS
 from app.planning.targets import FIGURES

@@ -10,7 +10,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import (
-    cached,
+    caches,
     export,
     load_curves,
     near_names,
@@ -18,7 +18,7 @@ from app.dashboard import (
     open_point,
     own_definitions,
     phrases,
-    pinned,
+    pinned_scenarios,
     search_form,
     traces,
     tracing,
@@ -30,7 +30,7 @@ from app.line.presets import PRESETS
 from app.line.words import short
 from app.question.question import STANDARD, Question
 from app.question.validity import meaningless, refuse_contradictions
-from app.scenario.describing import setup_words
+from app.scenario.description import setup_words
 from app.scenario.gate import meaningless_for
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -56,7 +56,7 @@ def sidebar() -> None:
     open_point.take_next()
     export.mark_charts("")
     with st.sidebar:
-        for sentence in cached.left_out():
+        for sentence in caches.left_out():
             st.warning(plain(sentence), icon=":material/warning:")
         model, system = control("model"), control("system")
         try:
@@ -68,7 +68,7 @@ def sidebar() -> None:
             return
         st.session_state["setup"] = own_definitions.attach(Setup(chosen))
         st.page_link("views/upload.py", label="Upload a file", icon=":material/upload_file:")
-        pinned.pins_and_link()
+        pinned_scenarios.pins_and_link()
 
 
 def chosen_setup() -> Setup:
@@ -90,7 +90,7 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
     setup, _ = deployed_setup(generation)
     with stopping():
         setup = as_batch(setup)
-        return setup, cached.deployed(setup), cached.priced(setup)
+        return setup, caches.deployed(setup), caches.priced(setup)
 
 
 def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
@@ -102,7 +102,7 @@ def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
     with stopping():
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
-        resolved = cached.deployed(setup)
+        resolved = caches.deployed(setup)
         if generation:
             check_generates(resolved.model, generation)
         return setup, resolved
@@ -118,7 +118,7 @@ def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, 
     shown = runnable(setup, str(estimate.status[0]), estimate.message(), setup.scenario.batch)
     if shown is setup:
         return setup, resolved, estimate
-    return shown, cached.deployed(shown), cached.priced(shown)
+    return shown, caches.deployed(shown), caches.priced(shown)
 
 
 def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mapping[str, Any]]:
@@ -131,7 +131,7 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
     """
     load = load_of(setup)
     setup = under(setup, load)
-    say_unread(cached.deployed(setup))
+    say_unread(caches.deployed(setup))
     row = load_curves.one_load(setup, load.name, load.value)
     shown = runnable(setup, str(row["status"]), str(row["message"]), 1, switch=switch)
     return shown, load, load_curves.one_load(shown, load.name, load.value)

@@ -19,13 +19,13 @@ from app.dashboard.completion import complete
 from app.dashboard.question_form import controls, set_controls
 from app.dashboard.search_form import AMONG
 from app.line.line import Line
-from app.line.reading import LONGEST, read
+from app.line.line_parser import LONGEST, read
+from app.line.line_text import written
 from app.line.sentence import Part, sentence, words
 from app.line.unread import NotUnderstood, Unread
-from app.line.writing import written
-from app.question import typed, verbs
-from app.question.asking import Asked
+from app.question import literals, verbs
 from app.question.parameters import PARAMETERS
+from app.question.query import Query
 from app.question.question import LOADS, STANDARD, Question
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
@@ -97,7 +97,7 @@ def _to_address(state: Mapping[str, Any]) -> None:
             if isinstance(value, list):
                 st.query_params[name] = value
             elif value not in (None, "", False):
-                st.query_params[name] = typed.text(value)
+                st.query_params[name] = literals.text(value)
 
 
 def say(
@@ -135,10 +135,10 @@ def say_nothing() -> None:
         place.empty()
 
 
-def left_open(asked: Asked) -> tuple[str, ...]:
+def left_open(query: Query) -> tuple[str, ...]:
     """The parameters that a search chooses: parameters of its space without a given value."""
     among = ("engine", "tp")
-    return tuple(name for name in among if name not in asked.given | set(asked.several))
+    return tuple(name for name in among if name not in query.given | set(query.several))
 
 
 def _shown(part: Part) -> str:
@@ -195,7 +195,7 @@ def _take() -> None:
     set_controls(state)
     # a control that is drawn for the first time keeps what the address has of it
     new = {
-        name: value if isinstance(value, list) else typed.text(value)
+        name: value if isinstance(value, list) else literals.text(value)
         for name, value in state.items()
         if name not in known and value not in (None, "", False, [])
     }

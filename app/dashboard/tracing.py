@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.dashboard import cached
+from app.dashboard import caches
 from app.dashboard.job_progress import show_progress, submitted
 from app.jobs import TRACING
 from app.model_inside import builder_and_trace
@@ -45,4 +45,4 @@ def trace_beside(setup: Setup) -> Model | None:
     Raises:
         RidgelineError: as `is_trace_ready`.
     """
-    return cached.traced(setup) if is_trace_ready(setup, described=True) else None
+    return caches.traced(setup) if is_trace_ready(setup, described=True) else None

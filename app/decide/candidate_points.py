@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.decide.axes import Axis, frontier, guides
 from app.planning.answer import Answer
 from app.planning.candidates import Candidates
-from app.planning.wording import shape
+from app.planning.plan_text import shape
 from genz_core.types import Array
 
 #: Most points of a series that a browser draws without a pause.

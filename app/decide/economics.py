@@ -12,10 +12,10 @@ import numpy as np
 from app.decide.account import Account, Beside, beside, hourly_usd, power_caps, with_measured
 from app.decide.loads import load_words
 from app.decide.operation import Operation, operation
-from app.question.asking import Asked
 from app.question.decisions import Prices
 from app.question.hours import day_of
 from app.question.parameters import names_of
+from app.question.query import Query
 from app.question.question import Question
 from app.scenario import served_rows
 from genz_core.economics import (
@@ -45,7 +45,7 @@ _MILLION = 1e6
 USERS = 64
 
 
-def economics(asked: Asked, stores: Iterable[Store] = ()) -> dict[str, Any]:
+def economics(query: Query, stores: Iterable[Store] = ()) -> dict[str, Any]:
     """All costs of one deployment, see `document`.
 
     asked: `ask("economics", ...)`; `USERS` open requests if it states no load.  stores: of kept
@@ -54,9 +54,9 @@ def economics(asked: Asked, stores: Iterable[Store] = ()) -> dict[str, Any]:
     Raises:
         RidgelineError: a question that cannot be priced.
     """
-    if asked.question.kind == "batch":
-        asked = replace(asked, question=replace(asked.question, concurrency=USERS))
-    return document(with_measured(Account(served_rows.deployed(asked)), stores))
+    if query.question.kind == "batch":
+        query = replace(query, question=replace(query.question, concurrency=USERS))
+    return document(with_measured(Account(served_rows.deployed(query)), stores))
 
 
 def document(account: Account) -> dict[str, Any]:
@@ -177,16 +177,16 @@ def _api(
     replica: float, request: float, running: Operation, question: Question
 ) -> dict[str, Any] | None:
     """Self-hosting compared with an API, None without API prices."""
-    asked = (running.isl * question.api_in + running.osl * question.api_out) / _MILLION
-    if asked <= 0.0:
+    api_usd = (running.isl * question.api_in + running.osl * question.api_out) / _MILLION
+    if api_usd <= 0.0:
         return None
-    rate = break_even_rate(replica, asked)
+    rate = break_even_rate(replica, api_usd)
     return {
-        "usd_per_request": asked,
+        "usd_per_request": api_usd,
         "break_even_requests_per_s": rate,
         "break_even_tokens_per_day": rate * 86400.0 * (running.isl + running.osl),
         "break_even_utilisation": rate / running.requests_per_s,
-        "cheaper_at_full_load": "self-hosted" if request < asked else "API",
+        "cheaper_at_full_load": "self-hosted" if request < api_usd else "API",
     }
 
 

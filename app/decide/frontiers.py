@@ -14,8 +14,8 @@ from app.decide.measured_loads import MeasuredLoad, bases, measured_loads, neare
 from app.planning.candidates import economy_columns, latency_columns
 from app.planning.families import Family, LeftOut, asking_for, families
 from app.planning.space import DEGREES, shapes
-from app.question.asking import Asked
 from app.question.comparison import of_served
+from app.question.query import Query
 from app.scenario.intervals import beside, bounds_of_load, of_throughput
 from app.scenario.served_rows import served
 from genz_core.errors import RidgelineError
@@ -60,7 +60,7 @@ class Curve:
 
 
 def curves(
-    asked: Asked, progress: Progress = silent, cancelled: Cancel = never
+    query: Query, progress: Progress = silent, cancelled: Cancel = never
 ) -> tuple[tuple[Curve, ...], tuple[LeftOut, ...]]:
     """The curve of every family that a question names; its load and targets are ignored.
 
@@ -70,16 +70,16 @@ def curves(
         RidgelineError: as `app.planning.families.families`.
         Cancelled: between two families; an incomplete set of curves is not returned.
     """
-    loop = replace(asked.question, batch=1, rate=None, trace=None, concurrency=1)
-    asked = replace(asked, question=loop)
-    found, left = families(asked)
+    loop = replace(query.question, batch=1, rate=None, trace=None, concurrency=1)
+    query = replace(query, question=loop)
+    found, left = families(query)
     result, missing = [], list(left)
     for number, family in enumerate(found):
         if cancelled():
             raise Cancelled(str(family))
         progress(number / len(found), str(family))
         try:
-            curve = _curve(asked, family)
+            curve = _curve(query, family)
         except RidgelineError as error:
             missing.append(LeftOut(str(family), str(error)))
             continue
@@ -90,8 +90,8 @@ def curves(
     return tuple(result), tuple(missing)
 
 
-def _curve(asked: Asked, family: Family) -> Curve:
-    degrees = shapes(family.resolved.model, family.resolved.system, asked)
+def _curve(query: Query, family: Family) -> Curve:
+    degrees = shapes(family.resolved.model, family.resolved.system, query)
     every = np.repeat(degrees, len(_USERS), axis=1)
     users = np.tile(_USERS, degrees.shape[1])
     columns = _priced(family, every, users) if users.size else {}
@@ -102,7 +102,7 @@ def _curve(asked: Asked, family: Family) -> Curve:
     )
     kept = {name: column[runs] for name, column in columns.items()}
     loads = measured_loads(family)
-    lengths = (asked.question.isl, asked.question.osl)
+    lengths = (query.question.isl, query.question.osl)
     reached = bases(loads, every[:, runs], users[runs], lengths)
     shown = [one for one in loads if (one.isl, one.osl) == lengths]
     if not shown and runs.any():

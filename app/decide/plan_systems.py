@@ -15,9 +15,9 @@ from app.planning import answer as answers
 from app.planning.answer import Answer
 from app.planning.document import deployment_row, plan_row
 from app.planning.percentiles import simulate
+from app.planning.plan_text import chance, shape
 from app.planning.space import DEGREES
 from app.planning.targets import FIGURES
-from app.planning.wording import chance, shape
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 
@@ -44,7 +44,7 @@ def by_system(answer: Answer) -> list[Row]:
             mine = np.array([slugs[number] == slug for number in found.candidates.family])
             if not mine.any():
                 continue
-            one = replace(found.asked, question=replace(found.asked.question, top=1))
+            one = replace(found.query, question=replace(found.query.question, top=1))
             priced = found.candidates.picked(mine), ()
             alone = answers.answer(one, priced=priced, with_changes=False)
         rows.append(_row(alone, slug))
@@ -83,7 +83,7 @@ def _percentiles(answer: Answer, at: int) -> dict[str, float | None]:
     if answer.found.candidates.status[at] != "ok":
         return none
     try:
-        outcome = simulate(answer.found.candidates, at, answer.found.asked)
+        outcome = simulate(answer.found.candidates, at, answer.found.query)
     except RidgelineError:
         return none
     return {name: outcome.figures.get(name) for name in none}

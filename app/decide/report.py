@@ -18,11 +18,11 @@ from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
 from app.planning.answer import Answer
 from app.planning.manifests.bundle import archive, bundle
+from app.planning.plan_text import chance, ranked_words, with_prefill
 from app.planning.targets import FIGURES
-from app.planning.wording import chance, ranked_words, with_prefill
 from app.wording import quantities
 from genz_core.errors import InvalidValue
-from profilers.wording import markdown_table
+from profilers.report_text import markdown_table
 
 Named = Mapping[str, Any]
 _STYLE = (

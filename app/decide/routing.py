@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from app.question import typed
-from app.question.asking import Asked
+from app.question import literals
 from app.question.parameters import PARAMETERS
+from app.question.query import Query
 from app.scenario import results
 from app.scenario.gate import experts_of
 from app.scenario.scenario import find_model
@@ -102,7 +102,7 @@ def counts_of(given: Any) -> Array:
     return checked_counts(numbers)
 
 
-def routing(asked: Asked, counts: Array, copies: Sequence[Any] = ()) -> list[dict[str, Any]]:
+def routing(query: Query, counts: Array, copies: Sequence[Any] = ()) -> list[dict[str, Any]]:
     """The load of the busiest rank by number of expert copies, and its cost, one row each.
 
     asked: with ep; a batch or a load.  counts: from `read_counts`.  copies: redundant experts to
@@ -116,12 +116,12 @@ def routing(asked: Asked, counts: Array, copies: Sequence[Any] = ()) -> list[dic
             another number of experts.
         RidgelineError: as `results.estimate`.
     """
-    question = asked.question
-    if asked.size > 1 or (question.ep or 1) < 2:
+    question = query.question
+    if query.size > 1 or (question.ep or 1) < 2:
         raise InvalidValue(
             "uneven routing matters only with experts on several ranks: give one ep of 2 or more"
         )
-    ranks, experts = int(question.ep or 1), int(experts_of(find_model(asked.named("model"))))
+    ranks, experts = int(question.ep or 1), int(experts_of(find_model(query.named("model"))))
     rows = checked_counts(counts)
     if rows.shape[2] != experts:
         raise InvalidValue(
@@ -131,11 +131,11 @@ def routing(asked: Asked, counts: Array, copies: Sequence[Any] = ()) -> list[dic
     first = -experts % ranks
     usual = [first + ranks * many for many in (0, 1, 2, 4)]
     declared = PARAMETERS["redundant_experts"]
-    given = [int(number) for text in copies for number in typed.values(declared, str(text))]
+    given = [int(number) for text in copies for number in literals.values(declared, str(text))]
     tried = list(dict.fromkeys(given)) or usual
     loads = [busiest_rank(rows, ranks, many) for many in tried]
     side = {"expert_imbalance": np.array(loads), "redundant_experts": np.array(tried, dtype=float)}
-    on_ranks = replace(asked, arrays=side, given=asked.given | side.keys())
+    on_ranks = replace(query, arrays=side, given=query.given | side.keys())
     found = results.estimate(on_ranks, "status").rows
     base = found[0].get("output_tokens_per_s")
     return [

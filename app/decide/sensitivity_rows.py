@@ -9,14 +9,14 @@ from app.decide import sensitivity as model
 from app.decide.loads import load_words
 from app.decide.sensitivity import FIGURES, RESOURCES, Ridge
 from app.planning.search import targets_of
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario import served_rows
 from app.wording import quantities
 
 Named = Mapping[str, Any]
 
 
-def document(asked: Asked) -> dict[str, Any]:
+def document(query: Query) -> dict[str, Any]:
     """Figures, their sensitivity to each resource, the ridges, and what targets need; SI units.
 
     asked: `ask("sensitivity", ...)`; for a static batch, or under a load.
@@ -24,15 +24,15 @@ def document(asked: Asked) -> dict[str, Any]:
     Raises:
         RidgelineError: as `app.decide.sensitivity`.
     """
-    targets = targets_of(asked)
-    resolved = served_rows.deployed(asked)
+    targets = targets_of(query)
+    resolved = served_rows.deployed(query)
     base, found = model.sensitivities(resolved)
     named: dict[str, Any] = {
         "model": resolved.model.name,
         "system": resolved.system.slug,
         "engine": resolved.engine.name,
-        "load": load_words(asked.question),
-        "change": asked.question.change / 100.0,
+        "load": load_words(query.question),
+        "change": query.question.change / 100.0,
         "figures": base,
         "resources": {
             one.resource: {"less": one.less, "more": one.more, "elasticity": one.elasticity}

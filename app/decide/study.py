@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from app.decide.chips import Chip, chip_system
-from app.question.asking import Sources, ask
+from app.question.query import Sources, ask
 from app.scenario import results
 from app.scenario.scenario import find_system
 from genz_core.errors import InvalidValue, RidgelineError, UnknownName

@@ -10,6 +10,16 @@ import datetime
 
 from app.answers.table import TableFormat, render
 from app.engine_fit import held_out
+from app.engine_fit.fit_files import (
+    ENGINES,
+    write_engine,
+    write_factors,
+    write_facts,
+    write_kernels,
+    write_rows,
+    write_runs,
+    write_table,
+)
 from app.engine_fit.hierarchy import fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
 from app.engine_fit.measured_facts import measured_facts
@@ -26,16 +36,6 @@ from app.engine_fit.splits import (
     with_requests,
 )
 from app.engine_fit.targets import load_measurements
-from app.engine_fit.writing import (
-    ENGINES,
-    write_engine,
-    write_factors,
-    write_facts,
-    write_kernels,
-    write_rows,
-    write_runs,
-    write_table,
-)
 from genz_core.engine import TRIED_RUNS
 from hardware_db import measured_runs
 from hardware_db.tables import table

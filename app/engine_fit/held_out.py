@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from app.engine_fit.fit_files import ENGINES, write_rows
 from app.engine_fit.hierarchy import fit
 from app.engine_fit.splits import SPLITS, Residuals, left_out
 from app.engine_fit.targets import load_measurements
-from app.engine_fit.writing import ENGINES, write_rows
 from genz_core.engine_calibration import SCALES
 
 #: The splits that are written: decisions are judged by them.

@@ -1,7 +1,7 @@
 """What the measured runs cover: number formats and degrees with counts, and ranges of numbers.
 
-Written to hardware_db/engines/measured.csv, which `app.question.measured` reads.  It depends only
-on the measurements, not on a fit: `python -m app.engine_fit.measured_facts` writes it again.
+Written to hardware_db/engines/measured.csv, which `app.question.measured_ranges` reads.  It depends
+only on the measurements, not on a fit: `python -m app.engine_fit.measured_facts` writes it again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from app.accuracy.measured_points import measured_rows
 from app.question.facts import formats_of, input_facts, split_facts
-from app.question.measured import ALL, LEAST_ROWS
+from app.question.measured_ranges import ALL, LEAST_ROWS
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
 
@@ -95,7 +95,7 @@ _TOLD = ("max_num_seqs", "max_num_batched_tokens")
 
 def main() -> None:
     """Write hardware_db/engines/measured.csv."""
-    from app.engine_fit.writing import ENGINES, write_facts
+    from app.engine_fit.fit_files import ENGINES, write_facts
 
     print(write_facts(measured_facts(), ENGINES / "measured.csv"), "facts of measured runs")
 

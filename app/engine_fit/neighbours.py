@@ -183,7 +183,7 @@ def by_model(
 def run_facts(data: EngineFitData, at: int) -> RunFacts:
     """Facts by which the run of a target differs from other runs of its model."""
     target = data.targets[at]
-    question = data.rows[target.row].asked.question
+    question = data.rows[target.row].query.question
     return RunFacts(
         weights=target.facts["recipe"].split("|")[2],
         system=target.facts["system"],

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from app.answers.table import TableFormat, render
-from app.engine_fit.writing import ENGINES, write_table
+from app.engine_fit.fit_files import ENGINES, write_table
 from genz_core.measured_runs import LATENTS, SIZES, MeasuredRuns
 from genz_core.types import Array
 from hardware_db.engine_files import engine_names

@@ -134,7 +134,7 @@ def load_measurements(only: str = "") -> list[EngineFitData]:
         groups: dict[Any, list[int]] = defaultdict(list)
         for at, point in enumerate(data.rows):
             groups[point.group].append(at)
-        data.groups = [(_resolved(data.rows[m[0]].asked.question), m) for m in groups.values()]
+        data.groups = [(_resolved(data.rows[m[0]].query.question), m) for m in groups.values()]
         _add_group_facts(data)
         _add_newest(data)
         _add_possible(data)

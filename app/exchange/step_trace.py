@@ -14,7 +14,7 @@ import numpy as np
 from app.exchange import chakra
 from app.exchange.chakra import COLLECTIVES, Node
 from app.exchange.network import as_text, network_of
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario import results
 from app.scenario.results import Estimate
 from app.scenario.summary import step_of
@@ -78,15 +78,15 @@ def runs_of(step: StepEstimate, stages: int = 1) -> tuple[list[Run], ...]:
     return found
 
 
-def export(asked: Asked, phase: str) -> dict[str, bytes]:
+def export(query: Query, phase: str) -> dict[str, bytes]:
     """File contents by name for one step of the question: as `files`.
 
     Raises:
         RidgelineError: as `results.estimate` and `files`.
     """
-    answer = results.estimate(asked)
+    answer = results.estimate(query)
     assert isinstance(answer, Estimate), "export supports only a static batch"
-    degrees = {name: getattr(asked.question, name) for name in ("tp", "pp", "dp", "cp")}
+    degrees = {name: getattr(query.question, name) for name in ("tp", "pp", "dp", "cp")}
     return files(answer, phase, degrees)
 
 

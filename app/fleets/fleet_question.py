@@ -17,9 +17,9 @@ from app.planning import demand
 from app.planning.search import targets_of
 from app.planning.space import choices, devices
 from app.planning.targets import Target
-from app.question import fleets, typed
-from app.question.asking import Asked, Sources, ask
+from app.question import fleets, literals
 from app.question.extras import read_extras
+from app.question.query import Query, Sources, ask
 from app.scenario.scenario import find_system
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
@@ -63,24 +63,24 @@ class FleetModel:
     name: str
     tenant: str
     priority: int
-    asked: Asked
+    query: Query
     systems: tuple[str, ...] = ()
     most_devices: int | None = None
 
     @property
     def load(self) -> float:
         """Open requests, or requests a second."""
-        return demand.amount(self.asked.question)
+        return demand.amount(self.query.question)
 
     @property
     def unit(self) -> str:
         """Unit of the load."""
-        return "open requests" if demand.is_closed(self.asked.question) else "requests/s"
+        return "open requests" if demand.is_closed(self.query.question) else "requests/s"
 
     @property
     def targets(self) -> tuple[Target, ...]:
         """Targets that every replica must meet."""
-        return targets_of(self.asked)
+        return targets_of(self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _entries(key: str, given: Mapping[str, Any], most: int) -> Sequence[Mapping[
         raise InvalidValue(f"{key} of a fleet: {len(found)} entries; give at most {most}")
     for one in found:
         if not isinstance(one, Mapping):
-            raise InvalidValue(f"{key} of a fleet: {typed.brief(one)} is not an entry with keys")
+            raise InvalidValue(f"{key} of a fleet: {literals.brief(one)} is not an entry with keys")
     return found
 
 
@@ -150,7 +150,7 @@ def _of_entry(what: str, at: int, entry: Mapping[str, Any], made: Any) -> Any:
 def _refuse_unknown(what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
     for key in map(str, given):
         if key not in known:
-            hint = typed.did_you_mean(typed.near(key, known), known)
+            hint = literals.did_you_mean(literals.near(key, known), known)
             raise InvalidValue(f"{key[:60]!r} is not a key of {what}: {hint}")
 
 
@@ -178,25 +178,25 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
     for key in question:
         if why := fleets.DECIDED.get(key):
             raise InvalidValue(f"{key} does not apply to a model of a fleet: {why}")
-    asked = demand.at_means(ask("plan", question, sources))
-    for target in targets_of(asked):
+    query = demand.at_means(ask("plan", question, sources))
+    for target in targets_of(query):
         if not (target.figure.latency or target.figure.name == "interactivity"):
             raise InvalidValue(
                 f"target {target}: targets of a fleet's models must be latencies of requests; the "
                 f"rent is minimised, and limited by budget"
             )
-    if demand.is_closed(asked.question) and not any(
-        target.figure.latency in ("ttft", "e2e") for target in targets_of(asked)
+    if demand.is_closed(query.question) and not any(
+        target.figure.latency in ("ttft", "e2e") for target in targets_of(query)
     ):
         raise InvalidValue(
             "open requests may wait for ever: give a target of ttft or e2e, as in target: "
             '"ttft < 2s", or give a rate'
         )
-    if tuple(asked.question.pools) == ("disaggregated",):
+    if tuple(query.question.pools) == ("disaggregated",):
         raise InvalidValue(
             "pools = disaggregated: each replica of a fleet does both prefill and decode"
         )
-    named = tuple(find_system(one).slug for one in choices(asked, "system"))
+    named = tuple(find_system(one).slug for one in choices(query, "system"))
     there = {machine.system.slug for machine in machines}
     if named and not there & set(named):
         raise InvalidValue(
@@ -204,11 +204,11 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
             f"{', '.join(sorted(there))}"
         )
     return FleetModel(
-        values["name"] or str(asked.question.model), values["tenant"], values["priority"], asked,
-        named, _most_devices(asked),
+        values["name"] or str(query.question.model), values["tenant"], values["priority"], query,
+        named, _most_devices(query),
     )  # fmt: skip
 
 
-def _most_devices(asked: Asked) -> int | None:
+def _most_devices(query: Query) -> int | None:
     """Number of devices that a model may use, None without a limit."""
-    return devices(asked.question)[1] if "devices" in asked.given else None
+    return devices(query.question)[1] if "devices" in query.given else None

@@ -22,7 +22,7 @@ from app.planning.ranking import ranking
 from app.planning.search import search, targets_of
 from app.planning.shortlist import hopeful
 from app.planning.space import batch_limits, shapes
-from app.question.asking import Asked
+from app.question.query import Query
 from genz_core.errors import OutOfMemory, RidgelineError, UnknownName
 from genz_core.types import Array, Mask
 
@@ -45,7 +45,7 @@ class Replica:
     closed form, at most the model's whole load.
     """
 
-    asked: Asked
+    query: Query
     family: Family
     row: Array
     load: float
@@ -61,11 +61,11 @@ class Replica:
 
         The answer has a plan if the replica serves the load within the targets.
         """
-        asked = _with_load(self.asked, load)
-        q = asked.question
+        query = _with_load(self.query, load)
+        q = query.question
         family = asking_for(self.family.resolved, rate=q.rate, concurrency=q.concurrency)
         priced = aggregated.of_table(replace(self.family, resolved=family), self.row[:, None])
-        return answer(asked, priced=(priced, ()), with_changes=False)
+        return answer(query, priced=(priced, ()), with_changes=False)
 
     def sustained(self) -> tuple[float, Answer | None]:
         """The largest load at which `plan` recommends the replica, and that answer; 0 for none.
@@ -87,7 +87,7 @@ class Replica:
 
     def _part(self, share: float) -> float:
         load = self.load * share
-        return float(max(int(load), 1)) if demand.is_closed(self.asked.question) else load
+        return float(max(int(load), 1)) if demand.is_closed(self.query.question) else load
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,9 @@ def possible(model: FleetModel, machine: Machine) -> Possible:
     """
     if model.systems and machine.system.slug not in model.systems:
         return Possible((), "its question names other systems")
-    asked = _on(model.asked, machine)
+    query = _on(model.query, machine)
     try:
-        found, left = families(asked)
+        found, left = families(query)
     except UnknownName as error:
         error.args = (f"model {model.name[:60]!r} of the fleet: {error}",)
         raise
@@ -120,73 +120,73 @@ def possible(model: FleetModel, machine: Machine) -> Possible:
     whys = [f"{one.what}: {one.why}" for one in left]
     for family in found:
         try:
-            replicas += _of_family(family, asked)
+            replicas += _of_family(family, query)
         except RidgelineError as error:
             whys.append(f"{family}: {error}")
-    return Possible(tuple(replicas), "" if replicas else _why_none(asked, found, whys))
+    return Possible(tuple(replicas), "" if replicas else _why_none(query, found, whys))
 
 
-def _on(asked: Asked, machine: Machine) -> Asked:
+def _on(query: Query, machine: Machine) -> Query:
     """The question of a model on machines of one kind: their system and their devices."""
     most = machine.devices
     nearest = machine.system.links[0].domain if machine.system.links else 0
     if nearest and most % nearest == 0:  # only splits that keep the fastest links whole
         most = min(most * max(machine.count, 1), _MOST_DEVICES)
     named = machine.source if isinstance(machine.source, str) else machine.system.slug
-    several = {name: values for name, values in asked.several.items() if name != "system"}
-    objects = {name: one for name, one in asked.objects.items() if name not in ("system", "trace")}
+    several = {name: values for name, values in query.several.items() if name != "system"}
+    objects = {name: one for name, one in query.objects.items() if name not in ("system", "trace")}
     if not isinstance(machine.source, str):
         objects["system"] = machine.system
-    question = replace(asked.question, system=named, devices=(1, most))
-    return replace(asked, question=question, several=several, objects=objects)
+    question = replace(query.question, system=named, devices=(1, most))
+    return replace(query, question=question, several=several, objects=objects)
 
 
-def _with_load(asked: Asked, load: float) -> Asked:
-    q = asked.question
+def _with_load(query: Query, load: float) -> Query:
+    q = query.question
     changed: dict[str, Any] = {"concurrency": int(load)} if demand.is_closed(q) else {"rate": load}
-    return replace(asked, question=replace(q, **changed))
+    return replace(query, question=replace(q, **changed))
 
 
-def _of_family(family: Family, asked: Asked) -> list[Replica]:
+def _of_family(family: Family, query: Query) -> list[Replica]:
     """The replicas of a family that serve some load within the targets.
 
     Raises:
         RidgelineError: the system lacks a figure that an operator needs.
     """
-    table = _rows(family, asked)
+    table = _rows(family, query)
     table = table[:, aggregated.holds(family, table[:4])] if table.size else table
     if not table.size:
         return []
-    loads = _most_loads(family, table, asked)
+    loads = _most_loads(family, table, query)
     pairs = zip(table.T, loads, strict=True)
-    return [Replica(asked, family, row, float(load)) for row, load in pairs if load > 0.0]
+    return [Replica(query, family, row, float(load)) for row, load in pairs if load > 0.0]
 
 
-def _rows(family: Family, asked: Asked) -> Array:
+def _rows(family: Family, query: Query) -> Array:
     """Every shape of one replica with every batch limit, [7, replicas]."""
     resolved = family.resolved
-    degrees = shapes(resolved.model, resolved.system, asked, resolved.engine.name, family.copies)
+    degrees = shapes(resolved.model, resolved.system, query, resolved.engine.name, family.copies)
     each = degrees[0] * degrees[1] * degrees[2]
-    limits = batch_limits(asked, spills=bool(family.spill))
+    limits = batch_limits(query, spills=bool(family.spill))
     return np.concatenate(
         [np.vstack([degrees, each, np.ones_like(each), np.full_like(each, one)]) for one in limits],
         axis=1,
     )
 
 
-def _lowest(asked: Asked) -> float:
+def _lowest(query: Query) -> float:
     """A load at which requests effectively run alone."""
-    whole = demand.amount(asked.question)
-    return 1.0 if demand.is_closed(asked.question) else whole / 2.0**_HALVINGS
+    whole = demand.amount(query.question)
+    return 1.0 if demand.is_closed(query.question) else whole / 2.0**_HALVINGS
 
 
-def _most_loads(family: Family, table: Array, asked: Asked) -> Array:
+def _most_loads(family: Family, table: Array, query: Query) -> Array:
     """The largest load of each replica that meets every target, 0 for none, [replicas]."""
-    whole, closed = demand.amount(asked.question), demand.is_closed(asked.question)
+    whole, closed = demand.amount(query.question), demand.is_closed(query.question)
     halved = whole / 2.0 ** np.arange(_HALVINGS, -1, -1)
     marks = np.unique(np.floor(halved[halved >= 1.0])) if closed else halved
-    marks = np.unique(np.append(marks, _lowest(asked)))
-    good = _in_targets(family, table, asked, np.tile(marks, (table.shape[1], 1)))
+    marks = np.unique(np.append(marks, _lowest(query)))
+    good = _in_targets(family, table, query, np.tile(marks, (table.shape[1], 1)))
     many = good.argmin(axis=1)
     many[good.all(axis=1)] = len(marks)
     some, reach_ = many > 0, many < len(marks)
@@ -194,56 +194,56 @@ def _most_loads(family: Family, table: Array, asked: Asked) -> Array:
     open_ = some & reach_
     if open_.any():
         high = marks[np.minimum(many, len(marks) - 1)][open_]
-        between = np.stack([_between(*ends, asked) for ends in zip(low[open_], high, strict=True)])
-        good = _in_targets(family, table[:, open_], asked, between)
+        between = np.stack([_between(*ends, query) for ends in zip(low[open_], high, strict=True)])
+        good = _in_targets(family, table[:, open_], query, between)
         last = np.where(good.all(axis=1), good.shape[1], good.argmin(axis=1)) - 1
         finer = between[np.arange(len(last)), np.maximum(last, 0)]
         low[open_] = np.where(last >= 0, finer, low[open_])
     return low
 
 
-def _between(low: float, high: float, asked: Asked) -> Array:
+def _between(low: float, high: float, query: Query) -> Array:
     """Increasing loads between one within the targets and one that misses them: `_BETWEEN` and
     `_EQUAL`.
     """
-    whole = demand.amount(asked.question)
+    whole = demand.amount(query.question)
     replicas = max(np.ceil(whole / high), 1.0) + np.arange(_EQUAL)
     loads = np.append(np.geomspace(low, high, _BETWEEN + 2)[1:-1], whole / replicas)
-    if demand.is_closed(asked.question):
+    if demand.is_closed(query.question):
         loads = np.ceil(loads)
     return np.sort(np.where((loads > low) & (loads < high), loads, low))
 
 
-def _in_targets(family: Family, table: Array, asked: Asked, loads: Array) -> Mask:
+def _in_targets(family: Family, table: Array, query: Query, loads: Array) -> Mask:
     """Whether each replica meets every target at each of its loads, [replicas, loads].
 
     Percentile targets are checked later by simulation; the closed form only selects candidates.
     """
     many = loads.shape[1]
     priced = aggregated.of_table(family, np.repeat(table, many, axis=1), loads.ravel())
-    ranked = ranking(priced, targets_of(asked), "devices", asked.question.confidence)
-    if asked.question.simulate and any(target.figure.percentile for target in ranked.targets):
+    ranked = ranking(priced, targets_of(query), "devices", query.question.confidence)
+    if query.question.simulate and any(target.figure.percentile for target in ranked.targets):
         good = hopeful(ranked).feasible(priced, np.ones(len(priced)))
     else:
-        good = ranked.feasible(priced, likely(priced, ranked.targets, asked.question))
+        good = ranked.feasible(priced, likely(priced, ranked.targets, query.question))
     return np.asarray(good.reshape(loads.shape))
 
 
-def _why_none(asked: Asked, found: Sequence[Family], whys: Sequence[str]) -> str:
+def _why_none(query: Query, found: Sequence[Family], whys: Sequence[str]) -> str:
     """Why no replica serves any load, found by trying all shapes with a single request."""
     parts, said = [], list(whys)
     for family in found:
-        table = _rows(family, asked)
+        table = _rows(family, query)
         try:
             if table.size:
-                load = np.full(table.shape[1], _lowest(asked))
+                load = np.full(table.shape[1], _lowest(query))
                 parts.append(aggregated.of_table(family, table, load))
         except RidgelineError:
             continue  # said already
     alone = joined(parts)
     if not len(alone):
         return "; ".join(said) or "no degrees split the model over the devices of a machine"
-    tried = search(_with_load(asked, _lowest(asked)), (alone, ()))
+    tried = search(_with_load(query, _lowest(query)), (alone, ()))
     slack = tried.ranking.slack(alone)
     every = np.ones(len(alone), dtype=bool)
     loser = why_not.nearest(tried, int(alone.family[0]), every, slack)

@@ -9,7 +9,7 @@ from typing import Any
 from app.fleets.answer import FULL, FleetAnswer, OneMore, Runs
 from app.planning import demand
 from app.planning.document import deployment_row, plan_row
-from app.planning.wording import chance, shape
+from app.planning.plan_text import chance, shape
 from app.wording import quantities
 
 #: Figures of a replica that the document copies from its plan.
@@ -56,8 +56,8 @@ def _model(found: FleetAnswer, at: int) -> dict[str, Any]:
         "name": named.name,
         "tenant": named.tenant,
         "priority": named.priority,
-        "model": str(named.asked.question.model),
-        "demand": demand.words(named.asked),
+        "model": str(named.query.question.model),
+        "demand": demand.words(named.query),
         "load": named.load,
         "unit": named.unit,
         "targets": [str(target) for target in named.targets],

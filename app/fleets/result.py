@@ -11,7 +11,7 @@ from app.fleets import answer as answers
 from app.fleets import report
 from app.fleets.answer import FleetAnswer
 from app.fleets.fleet_question import fleet_question
-from app.question.asking import Sources
+from app.question.query import Sources
 from app.scenario.results import ResultTable, first_rows
 from genz_core.progress import Cancel, Progress, never, silent
 

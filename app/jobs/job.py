@@ -14,7 +14,7 @@ from typing import Any
 
 from app.jobs.job_files import JobFiles
 from app.jobs.lanes import Lane
-from genz_core import installing
+from genz_core import installation
 
 _STARTING = "starting"
 
@@ -102,7 +102,7 @@ class Job:
             command = [sys.executable, "-P", "-m", f"{__package__}.worker"]
             self._process = subprocess.Popen(
                 [*command, self.folder, str(self.lane.limit_s)],
-                stdin=subprocess.PIPE, start_new_session=True, env=installing.environment(),
+                stdin=subprocess.PIPE, start_new_session=True, env=installation.environment(),
             )  # fmt: skip
             if self._ending:
                 _let_go(self._process)

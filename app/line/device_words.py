@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.line import names
-from app.line.stated import Stated
+from app.line.stated_words import Stated
 from app.line.vocabulary import NUMBERS
 from app.line.words import joined
 from genz_core.errors import InvalidValue

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from app.line.presets import PRESETS
-from app.line.stated import Stated
+from app.line.stated_words import Stated
 from app.line.vocabulary import NUMBERS, UNITS
 from app.line.words import is_number, joined, split_unit
 from app.planning.targets import figure, parse_targets

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.line import names
-from app.line.stated import Stated
+from app.line.stated_words import Stated
 from app.line.vocabulary import FILLERS, choices, parameters
 from app.line.words import folded, is_number, joined, unquoted
 from app.question.parameter import Parameter

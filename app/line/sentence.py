@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.question import typed
+from app.question import literals
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question
 from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, VERBS, parameters_of
@@ -109,13 +109,15 @@ def _parts(
     for name, value in {**q.changed(), **several}.items():
         if name not in _PLACED:
             label = PARAMETERS[name].title.casefold()
-            shown = typed.text(value) if not isinstance(value, bool) else ("on" if value else "off")
+            shown = (
+                literals.text(value) if not isinstance(value, bool) else ("on" if value else "off")
+            )
             yield ",", f"{label} {shown}", (name,)
 
 
 def _devices(q: Question, verb: str, system: str, searched: Collection[str]) -> str:
     if verb == "plan":
-        text = str(typed.text(q.devices)).replace(",", ":")
+        text = str(literals.text(q.devices)).replace(",", ":")
         first, _, last = text.partition(":")
         last = last or first
         count = last if first == last else f"up to {last}" if first == "1" else f"{first} to {last}"

@@ -11,7 +11,7 @@ from app.line.verb import ASKED
 from app.line.vocabulary import UNITS, choices, parameters
 from app.line.words import is_number
 from app.planning.targets import FIGURES
-from app.question import typed
+from app.question import literals
 from genz_core.errors import InvalidValue
 
 
@@ -55,5 +55,5 @@ def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
         return count, Unread(" ".join(rest[:count]), named.fits, True)
     word = rest[0]
     low = {each.casefold(): each for each in known_words()}
-    near = () if is_number(word) else typed.near(word, low)
+    near = () if is_number(word) else literals.near(word, low)
     return 1, Unread(word, tuple(low[each] for each in near))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from app.question import typed
+from app.question import literals
 
 _WORD = re.compile(r'<=|>=|<|>|(?:[^\s"<>]|"(?:[^"\\]|\\.)*")+')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -54,7 +54,7 @@ def split_unit(word: str, units: Sequence[str]) -> tuple[str, str]:
 def is_number(word: str) -> bool:
     """Whether a word is a number: "1024", "10k", "2Ki", "1e6"."""
     try:
-        typed.number(word)
+        literals.number(word)
     except ValueError:
         return False
     return True

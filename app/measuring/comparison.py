@@ -11,8 +11,7 @@ import pandas as pd
 import hardware_db
 import profilers
 from app.measuring import identity
-from app.measuring.device_by_size import with_device
-from app.measuring.filling import (
+from app.measuring.completion import (
     Difference,
     Filled,
     differences,
@@ -20,9 +19,10 @@ from app.measuring.filling import (
     filled,
     filled_names,
 )
+from app.measuring.device_by_size import with_device
 from app.measuring.identity import Known, as_given
-from app.measuring.unfused import as_it_ran
-from app.question.asking import Asked
+from app.measuring.unfused_kernels import as_it_ran
+from app.question.query import Query
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
 from app.scenario import intervals
@@ -102,7 +102,7 @@ class Compared:
 
 def compare_asked(
     reports: Sequence[Report],
-    asked: Asked,
+    query: Query,
     patterns: Sequence[PhasePattern] = profilers.DEFAULT_PHASES,
     *,
     phase: str = "",
@@ -126,18 +126,18 @@ def compare_asked(
     """
     if phase not in ("", "prefill", "decode"):
         raise InvalidValue(f"{phase!r} is not a phase; choose prefill or decode")
-    question = _of_a_batch(asked)
+    question = _of_a_batch(query)
     found = with_device(what_ran([phased(report, "", patterns) for report in reports]), reports)
     reports = [phased(report, phase, patterns) for report in reports]
-    if "system" not in asked.given:
+    if "system" not in query.given:
         named = found.device.value if found.device else device_name(reports)
         question = replace(question, system=named)
-    names = filled_names(found, asked.given) if fill else []
+    names = filled_names(found, query.given) if fill else []
     question = replace(question, **{one.field: one.value for one in names})
-    resolved = completed(resolve(question, asked.objects), asked.objects)
-    rest = filled(question, found, resolved.model, asked.given) if fill else Filled(question)
+    resolved = completed(resolve(question, query.objects), query.objects)
+    rest = filled(question, found, resolved.model, query.given) if fill else Filled(question)
     if any(one.field in ("weights", "kv") for one in rest.fillings):
-        resolved = completed(resolve(rest.scenario, asked.objects), asked.objects)
+        resolved = completed(resolve(rest.scenario, query.objects), query.objects)
     resolved = as_it_ran(replace(resolved, scenario=rest.scenario), found)
     measurement = profilers.measure_from(reports, patterns)
     measurement = in_phase(measurement, phase) if phase else measurement
@@ -146,19 +146,19 @@ def compare_asked(
     if apart:
         comparison = replace(comparison, findings=())
     rest = replace(rest, fillings=(*names, *rest.fillings), differences=apart)
-    known = as_given(identity.of_reports(found, reports), rest.scenario, asked.given)
+    known = as_given(identity.of_reports(found, reports), rest.scenario, query.given)
     return Compared(comparison, resolved, rest, known)
 
 
-def _of_a_batch(asked: Asked) -> Question:
+def _of_a_batch(query: Query) -> Question:
     """The question, checked to name a model and to have a static batch as its load.
 
     Raises:
         InvalidValue: no model, or another load.
     """
-    if "model" not in asked.given:
+    if "model" not in query.given:
         raise InvalidValue("give the name of the model that ran in the reports")
-    question = asked.question
+    question = query.question
     if question.kind != "batch":
         raise InvalidValue(
             f"{question.kind} does not apply to reports of single steps: give a batch, or leave it "

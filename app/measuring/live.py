@@ -16,7 +16,7 @@ from app.measuring.threads import ready_threads, with_contention
 from genz_core.errors import MeasurementError, ReportError
 from genz_core.progress import Cancel, Progress, never, silent
 from profilers import Measurement, read_report
-from profilers.collect.building import pick_device
+from profilers.collect.measured_model import pick_device
 from profilers.collect.model import ModelRun, run_model, run_scaled
 from profilers.run_config import RunConfig
 from profilers.schema import kernel_table

@@ -17,7 +17,7 @@ from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.types import Workload
 from profilers import Report, measure_from, read_report, summarise
 from profilers.collect import nsight, nsight_runner
-from profilers.collect.building import RunSettings
+from profilers.collect.measured_model import RunSettings
 from profilers.collect.nsight_runner import Captured
 from profilers.collect.top_kernels import ncu_commands, top_kernels
 from profilers.run_config import RunConfig

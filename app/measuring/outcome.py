@@ -23,7 +23,7 @@ from app.measuring.threads import with_contention
 from genz_core.errors import InvalidValue
 from profilers import Measurement, Report
 from profilers.collect.agreement import Agreement
-from profilers.collect.building import RunSettings, device_facts
+from profilers.collect.measured_model import RunSettings, device_facts
 from profilers.collect.model import ModelRun
 from profilers.collect.prompts import PromptRun
 from profilers.collect.steps import StepRun

@@ -27,8 +27,8 @@ from model_registry.finding.hub import hub_model
 from model_registry.finding.lookup import resolve_name
 from model_registry.finding.sources import ModelSource, hub_config, json_object
 from profilers.collect.agreement import Agreement, agreement
-from profilers.collect.building import RunSettings
 from profilers.collect.machine_document import ENGINE, SLUG
+from profilers.collect.measured_model import RunSettings
 from profilers.collect.model import ModelRun
 from profilers.comparable import BELOW_BOUND, REASON
 from profilers.compare import lies_inside

@@ -18,7 +18,7 @@ from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Workload
 from profilers import PhaseTiming
-from profilers.collect.building import pick_device
+from profilers.collect.measured_model import pick_device
 from profilers.collect.prompts import MeasuredPrompt, measure_prompts
 from profilers.prompt_sizes import (
     CHARACTERS_PER_TOKEN,

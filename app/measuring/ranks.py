@@ -11,7 +11,7 @@ from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Parallelism
 from profilers import Measurement
 from profilers.collect import distributed
-from profilers.collect.building import RunSettings
+from profilers.collect.measured_model import RunSettings
 from profilers.run_config import RunConfig
 
 

@@ -9,7 +9,7 @@ from app.measuring.outcome import settings_of
 from app.measuring.prompts import prompts_of
 from app.measuring.sweep import sweep_points
 from genz_core.errors import InvalidValue
-from profilers.collect.building import check_settings
+from profilers.collect.measured_model import check_settings
 from profilers.run_config import RunConfig, compose
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from app.measuring import nsight, prompts, ranks, sweep
 from app.measuring.comparison import compared
-from app.measuring.filling import system_differs
+from app.measuring.completion import system_differs
 from app.measuring.live import run_live
 from app.measuring.outcome import Outcome, Swept
 from app.measuring.own_sources import keep_sources, own_context

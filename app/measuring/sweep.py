@@ -8,11 +8,11 @@ from pathlib import Path
 
 from app.measuring.outcome import AGAIN, Outcome, of_steps, priced_sweep, settings_of
 from app.measuring.threads import ready_threads
-from app.question import typed
+from app.question import literals
 from app.question.parameters import PARAMETERS
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
-from profilers.collect.building import pick_device
+from profilers.collect.measured_model import pick_device
 from profilers.collect.steps import measure_steps
 from profilers.run_config import RunConfig
 from profilers.steps import MOST_STEPS, StepPoint
@@ -67,7 +67,9 @@ def sweep_points(batches: str, lengths: str, phases: str) -> list[StepPoint]:
         raise InvalidValue(
             f"unknown phase {unknown[0][:40]!r}; give prefill, decode or prefill,decode"
         )
-    sizes = [typed.values(one, text) for one, text in zip(_AXES, (batches, lengths), strict=True)]
+    sizes = [
+        literals.values(one, text) for one, text in zip(_AXES, (batches, lengths), strict=True)
+    ]
     count = len(names) * len(sizes[0]) * len(sizes[1])
     if count > MOST_STEPS:
         raise InvalidValue(f"{count} points are more than a sweep of {MOST_STEPS}: widen its steps")

@@ -7,9 +7,9 @@ from typing import Any
 
 from app.measuring.prediction import calibrated_threads
 from profilers import Measurement
-from profilers.collect.building import device_facts
 from profilers.collect.clock import contention_note, use_threads
 from profilers.collect.machine import cpu
+from profilers.collect.measured_model import device_facts
 from profilers.run_config import RunConfig
 
 

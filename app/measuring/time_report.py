@@ -14,7 +14,7 @@ from typing import Any
 
 from app.measuring.best_runs import best_step
 from app.measuring.comparison import Compared
-from app.measuring.filling import estimate_filled
+from app.measuring.completion import estimate_filled
 from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.intervals import Latency

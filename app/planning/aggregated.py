@@ -20,7 +20,7 @@ from app.planning.candidates import (
 )
 from app.planning.families import Family
 from app.planning.space import DEGREES, batch_limits, replicated, shapes, split
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.served_rows import served
 from genz_core.deployment import deploy
 from genz_core.model_kinds import prompt_tokens
@@ -30,7 +30,7 @@ from genz_core.serving.kv_capacity import sequences_that_fit
 from genz_core.types import Array, Mask, Workload
 
 
-def price(family: Family, asked: Asked) -> Candidates:
+def price(family: Family, query: Query) -> Candidates:
     """Candidates of an aggregated family under the load of a question.
 
     A shape whose devices do not hold the weights and one sequence appears once, because the number
@@ -40,9 +40,9 @@ def price(family: Family, asked: Asked) -> Candidates:
         RidgelineError: the system states no figure that an operator needs.
     """
     resolved = family.resolved
-    degrees = shapes(resolved.model, resolved.system, asked, resolved.engine.name, family.copies)
-    limits = batch_limits(asked, spills=bool(family.spill))
-    table = replicated(degrees, asked, limits)
+    degrees = shapes(resolved.model, resolved.system, query, resolved.engine.name, family.copies)
+    limits = batch_limits(query, spills=bool(family.spill))
+    table = replicated(degrees, query, limits)
     if not table.shape[1]:
         return empty(family)
     firsts = np.unique(table[:4], axis=1, return_index=True)[1]

@@ -9,11 +9,11 @@ from app.planning import demand
 from app.planning.break_even import Pays, pays
 from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
+from app.planning.safe_or_risky import Settling, settling
 from app.planning.search import Found, Priced, fewest_devices, price, search, targets_of
-from app.planning.settling import Settling, settling
 from app.planning.shortlist import Shortlist, shortlist
 from app.planning.why_not import Loser, losers
-from app.question.asking import Asked
+from app.question.query import Query
 from app.simulation.executor import HERE, Where
 from genz_core.progress import Cancel, Progress, never, part, silent
 
@@ -48,11 +48,11 @@ class Answer:
     @property
     def model(self) -> str:
         """The model's name as given."""
-        return str(self.found.asked.question.model)
+        return str(self.found.query.question.model)
 
 
 def answer(
-    asked: Asked,
+    query: Query,
     progress: Progress = silent,
     cancelled: Cancel = never,
     *,
@@ -71,11 +71,11 @@ def answer(
         RidgelineError: as `search`.
         Cancelled: between two families or simulations.
     """
-    targets_of(asked)  # refuses an invalid question before anything is priced
-    asked = demand.at_means(asked)
+    targets_of(query)  # refuses an invalid question before anything is priced
+    query = demand.at_means(query)
     if priced is None:
-        priced = price(asked, part(progress, 0.0, 0.5), cancelled, where, folder)
-    found = search(asked, priced)
+        priced = price(query, part(progress, 0.0, 0.5), cancelled, where, folder)
+    found = search(query, priced)
     progress(0.5, "simulating the best")
     short = shortlist(found, part(progress, 0.5, 0.9), cancelled)
     fewest = _fewest(found, short)
@@ -92,7 +92,7 @@ def answer(
         tuple(changed),
         measurement,
         (*_NOTES, *_unpriced(found)),
-        tuple(pays(found, short)) if asked.question.break_even else (),
+        tuple(pays(found, short)) if query.question.break_even else (),
         settling(found, short),
     )
 
@@ -101,7 +101,7 @@ def _fewest(found: Found, short: Shortlist) -> int | None:
     """The candidate with the fewest devices that meets the targets: among simulated ones, or in
     closed form where none is.
     """
-    if not found.asked.question.simulate:
+    if not found.query.question.simulate:
         return fewest_devices(found)
     if short.smaller:
         return short.smaller.at

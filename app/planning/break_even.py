@@ -19,7 +19,7 @@ from app.planning.search import Found
 from app.planning.shortlist import Shortlist
 from app.planning.space import DEGREES
 from app.planning.targets import FIGURES
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.served_rows import served
 from app.wording import quantities
 from genz_core.errors import RidgelineError
@@ -107,10 +107,10 @@ def _pools(together: Family, apart: Family, found: Found) -> Pays:
     """The fewest devices that meet the targets, with and without a prefill pool, by load."""
     needed: dict[str, list[float]] = {"aggregated": [], "disaggregated": []}
     for share in _LOADS:
-        asked = demand.times(found.asked, share)
+        query = demand.times(found.query, share)
         for family in (together, apart):
-            needed[family.kind].append(_fewest(_under(family, asked), asked, found.ranking))
-    question = found.asked.question
+            needed[family.kind].append(_fewest(_under(family, query), query, found.ranking))
+    question = found.query.question
     loads = demand.amount(question) * np.array(_LOADS)
     unit = "open requests" if demand.is_closed(question) else "requests/s"
     without, with_it = np.array(needed["aggregated"]), np.array(needed["disaggregated"])
@@ -120,23 +120,23 @@ def _pools(together: Family, apart: Family, found: Found) -> Pays:
     return Pays("prompts read apart", name, "devices", first, second, third, words)
 
 
-def _under(family: Family, asked: Asked) -> Family:
+def _under(family: Family, query: Query) -> Family:
     """A family under another load."""
-    q = asked.question
+    q = query.question
     load = {"concurrency": q.concurrency, "rate": q.rate}
     reading = family.prefill and asking_for(family.prefill, **load)
     return replace(family, resolved=asking_for(family.resolved, **load), prefill=reading)
 
 
-def _fewest(family: Family, asked: Asked, ranked: Ranking) -> float:
+def _fewest(family: Family, query: Query, ranked: Ranking) -> float:
     """The fewest devices with which a family meets the targets, NaN if it cannot."""
     of_kind = disaggregated if family.prefill is not None else aggregated
     try:
-        priced: Candidates = of_kind.price(family, asked)
+        priced: Candidates = of_kind.price(family, query)
     except RidgelineError:
         return float("nan")
     ranked = replace(ranked, by=FIGURES["devices"])
-    good = ranked.feasible(priced, meets(priced, ranked.targets, asked.question))
+    good = ranked.feasible(priced, meets(priced, ranked.targets, query.question))
     devices = priced.columns["devices"][good]
     return float(devices.min()) if devices.size else float("nan")
 

@@ -13,7 +13,7 @@ from app.planning.search import Found, search
 from app.planning.shortlist import shortlist
 from app.planning.space import devices, formats, kinds
 from app.planning.targets import Target
-from app.question.asking import Asked
+from app.question.query import Query
 from genz_core.deployment import bulk_format
 from genz_core.errors import RidgelineError
 
@@ -52,16 +52,16 @@ def changes(found: Found) -> list[Change]:
     all miss.
     """
     single = [*_easier_targets(found), *_other_spaces(found)]
-    return single or _two_at_once(found.asked)
+    return single or _two_at_once(found.query)
 
 
-def _two_at_once(asked: Asked) -> list[Change]:
+def _two_at_once(query: Query) -> list[Change]:
     """More devices together with an easier target, where neither alone is enough."""
-    least, most_now = devices(asked.question)
+    least, most_now = devices(query.question)
     for factor in _MORE:
         most = most_now * factor
         try:
-            found = search(_among(asked, least, most))
+            found = search(_among(query, least, most))
         except RidgelineError:
             return []
         eased = list(_easier_targets(found))
@@ -106,44 +106,44 @@ def _eased(target: Target, best: float) -> str:
 
 def _other_spaces(found: Found) -> Iterator[Change]:
     """The smallest sufficient change of each kind: more devices, less load, smaller weights."""
-    asked = found.asked
-    most = devices(asked.question)[1]
+    query = found.query
+    most = devices(query.question)[1]
     for factor in _MORE:
-        more = _answer(_among(asked, most + 1, most * factor))
+        more = _answer(_among(query, most + 1, most * factor))
         if more is not None:
             count = int(more.found.candidates.columns["devices"][more.at].min())
             yield Change("devices", f"{count} devices in place of {most}", "", count)
             break
     for share in _LESS:
-        less = _answer(demand.times(asked, share))
+        less = _answer(demand.times(query, share))
         if less is not None:
-            yield Change("load", f"{demand.words(less.found.asked)} would be served", "", share)
+            yield Change("load", f"{demand.words(less.found.query)} would be served", "", share)
             break
     if _in_sixteen_bits(found):
-        lighter = _answer(replace(asked, several={**asked.several, "weights": ("fp8",)}))
+        lighter = _answer(replace(query, several={**query.several, "weights": ("fp8",)}))
         if lighter is not None:
             yield Change("weights", "weights in fp8, where the answers stay good enough", "fp8")
 
 
-def _among(asked: Asked, least: int, most: int) -> Asked:
+def _among(query: Query, least: int, most: int) -> Query:
     """The question with other devices, without prefill pools, whose number grows with the square of
     the devices.
     """
-    pools = "aggregated" if "aggregated" in kinds(asked.question) else asked.question.pools
-    q = replace(asked.question, devices=(least, most), pools=pools)
-    return replace(asked, question=q)
+    pools = "aggregated" if "aggregated" in kinds(query.question) else query.question.pools
+    q = replace(query.question, devices=(least, most), pools=pools)
+    return replace(query, question=q)
 
 
-def _answer(asked: Asked) -> _Met | None:
+def _answer(query: Query) -> _Met | None:
     """The candidates that meet the targets of a changed question; None if there are none."""
-    asked = replace(asked, question=replace(asked.question, top=1))
+    query = replace(query, question=replace(query.question, top=1))
     try:
-        found = search(asked)
+        found = search(query)
     except RidgelineError:
         return None
     if not found.order.size:
         return None
-    if not asked.question.simulate:
+    if not query.question.simulate:
         return _Met(found, found.order)
     plans = shortlist(found, most=_TRIED).plans
     return _Met(found, np.array([plan.at for plan in plans])) if plans else None
@@ -152,4 +152,4 @@ def _answer(asked: Asked) -> _Met | None:
 def _in_sixteen_bits(found: Found) -> bool:
     """Whether weights are in 16 bits only because no other format was requested."""
     used = {bulk_format(family.resolved.model) for family in found.candidates.families}
-    return not any(formats(found.asked, "weights")) and used <= set(_WIDE)
+    return not any(formats(found.query, "weights")) and used <= set(_WIDE)

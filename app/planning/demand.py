@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.question.question import Question, nominal_lengths
 from app.scenario import gate, sharing
 from app.simulation import offered_load
@@ -54,29 +54,29 @@ def amount(question: Question) -> float:
     return float(question.concurrency or question.rate or 0.0)
 
 
-def times(asked: Asked, factor: float) -> Asked:
+def times(query: Query, factor: float) -> Query:
     """The same requests, `factor` times as many of them; those of a trace at its mean rate."""
-    q = asked.question
+    q = query.question
     changed: dict[str, Any] = (
         {"concurrency": max(int(amount(q) * factor), 1)}
         if is_closed(q)
         else {"rate": amount(q) * factor}
     )
-    objects = {name: value for name, value in asked.objects.items() if name != "trace"}
-    return replace(asked, question=replace(q, **changed), objects=objects)
+    objects = {name: value for name, value in query.objects.items() if name != "trace"}
+    return replace(query, question=replace(q, **changed), objects=objects)
 
 
-def at_means(asked: Asked) -> Asked:
+def at_means(query: Query) -> Query:
     """A question about a trace, converted to its mean rate and lengths; `trace_of` returns the
     trace.
 
     Raises:
         InvalidValue: fewer than two requests, all at one moment, or a file that is not a trace.
     """
-    q = asked.question
+    q = query.question
     if q.kind != "trace":
-        return asked
-    trace = offered_load.drawn(q, asked.objects)
+        return query
+    trace = offered_load.drawn(q, query.objects)
     requests = trace.requests
     arrival = np.asarray(requests.arrival_s, dtype=float)
     lasting = float(np.ptp(arrival)) if len(arrival) > 1 else 0.0
@@ -91,29 +91,29 @@ def at_means(asked: Asked) -> Asked:
         isl=max(round(float(np.mean(requests.input_tokens))), 1),
         osl=max(round(float(np.mean(requests.output_tokens))), 1),
     )
-    return replace(asked, question=means, objects={**asked.objects, "trace": trace})
+    return replace(query, question=means, objects={**query.objects, "trace": trace})
 
 
-def trace_of(asked: Asked) -> Trace | None:
+def trace_of(query: Query) -> Trace | None:
     """The trace whose means a question has, None where it is not about a trace."""
-    found = asked.objects.get("trace")
+    found = query.objects.get("trace")
     return found if isinstance(found, Trace) else None
 
 
-def words(asked: Asked) -> str:
+def words(query: Query) -> str:
     """The load of a question in words."""
-    q = asked.question
+    q = query.question
     load = (
         f"{q.concurrency:,} open requests"
         if is_closed(q)
-        else f"{q.rate:.4g} requests/s{' of a trace' if trace_of(asked) else ''}"
+        else f"{q.rate:.4g} requests/s{' of a trace' if trace_of(query) else ''}"
     )
     return ", ".join([load, f"{q.isl:,} tokens in, {q.osl:,} out", *sharing.words(q)])
 
 
-def longest(asked: Asked) -> tuple[int, int]:
+def longest(query: Query) -> tuple[int, int]:
     """Prompt and answer of the longest sequence of a question, with its lengths as given."""
-    q, trace = asked.question, trace_of(asked)
+    q, trace = query.question, trace_of(query)
     if trace is not None:
         at = int((trace.requests.input_tokens + trace.requests.output_tokens).argmax())
         return int(trace.requests.input_tokens[at]), int(trace.requests.output_tokens[at])

@@ -15,7 +15,7 @@ from app.planning import aggregated, demand
 from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_columns, latency_columns
 from app.planning.families import Family, asking_for
 from app.planning.space import DEGREES, choices, devices, shapes, split
-from app.question.asking import Asked
+from app.question.query import Query
 from app.question.question import Question
 from app.question.validity import tiers_of
 from app.scenario import sharing
@@ -30,8 +30,8 @@ from genz_core.limits import LIMITS
 from genz_core.model_kinds import prompt_tokens
 from genz_core.serving.disaggregation import ServingPool
 from genz_core.serving.kv_capacity import sequences_that_fit
-from genz_core.serving.pools.asked import Combinations, Habits, Learned
 from genz_core.serving.pools.load import PooledLoad, pooled_load
+from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.workers import (
     DecodeWorkers,
     PrefillWorkers,
@@ -49,7 +49,7 @@ from genz_core.workload import OUT_OF_MEMORY
 _NEAR = 1.15
 
 
-def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
+def pairs(found: Sequence[Family], query: Query) -> Iterator[Family]:
     """Families with a separate prefill pool: one engine and one cache format for both pools.
 
     Both pools use one system unless `cross_systems` is set.  If decode workers use a draft model,
@@ -66,12 +66,12 @@ def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
             same_engine
             and same_cache
             and len(copies) == 1
-            and (same_system or asked.question.cross_systems)
+            and (same_system or query.question.cross_systems)
         ):
-            yield replace(second, kind="disaggregated", prefill=_reading(first, second, asked))
+            yield replace(second, kind="disaggregated", prefill=_reading(first, second, query))
 
 
-def _reading(first: Family, second: Family, asked: Asked) -> Resolved:
+def _reading(first: Family, second: Family, query: Query) -> Resolved:
     """The prefill workers for the decode workers of `second`: with its draft model, if any, and
     without copies of experts, see `app.scenario.pools`.
     """
@@ -81,10 +81,10 @@ def _reading(first: Family, second: Family, asked: Asked) -> Resolved:
     q = second.question
     same = {name: getattr(q, name) for name in ("speculation", "draft_tokens", "acceptance")}
     named = asking_for(once, draft_model=q.draft_model, **same)
-    return drafted(named, asked.objects.get("draft_model", "") if q.draft_model else "")
+    return drafted(named, query.objects.get("draft_model", "") if q.draft_model else "")
 
 
-def price(family: Family, asked: Asked) -> Candidates:
+def price(family: Family, query: Query) -> Candidates:
     """Candidates of a disaggregated family under the load of a question.
 
     Raises:
@@ -95,11 +95,11 @@ def price(family: Family, asked: Asked) -> Candidates:
         return aggregated.empty(family)
     if family.speculation is not None and sharing.branches(family.question) > 1:
         raise InvalidValue("several drafted answers to one prompt are not priced")
-    told = asked, family.resolved.engine.name
-    decode = _one_stage(shapes(family.resolved.model, family.system, *told, family.copies), asked)
-    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, *told, 0), asked)
+    told = query, family.resolved.engine.name
+    decode = _one_stage(shapes(family.resolved.model, family.system, *told, family.copies), query)
+    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, *told, 0), query)
     prefill, decode = _held(family.prefill, prefill), _held(family.resolved, decode)
-    table = numbers_of_workers(prefill, decode, asked.question)
+    table = numbers_of_workers(prefill, decode, query.question)
     if not table.shape[1]:
         return aggregated.empty(family)
     return of_table(family, prefill, decode, table)
@@ -116,15 +116,15 @@ def _held(resolved: Resolved, degrees: Array) -> Array:
     return degrees[:, sequences_that_fit(*deployed, lengths.sharing)[1] >= 1.0]
 
 
-def _one_stage(degrees: Array, asked: Asked) -> Array:
+def _one_stage(degrees: Array, query: Query) -> Array:
     """Worker shapes of a pool: without pipeline stages unless they were requested."""
-    return degrees[:, (degrees[1] == 1.0) | bool(choices(asked, "pp"))]
+    return degrees[:, (degrees[1] == 1.0) | bool(choices(query, "pp"))]
 
 
-def _of_prefill(degrees: Array, asked: Asked) -> Array:
+def _of_prefill(degrees: Array, query: Query) -> Array:
     """Prefill worker shapes: one stage and one attention rank unless more were requested."""
-    kept = _one_stage(degrees, asked)
-    return kept[:, (kept[2] == 1.0) | bool(choices(asked, "dp"))]
+    kept = _one_stage(degrees, query)
+    return kept[:, (kept[2] == 1.0) | bool(choices(query, "dp"))]
 
 
 def numbers_of_workers(prefill: Array, decode: Array, question: Question) -> Array:

@@ -17,7 +17,7 @@ from app.planning.families import Family
 from app.planning.launch import launch
 from app.planning.options import options
 from app.planning.probability import meets
-from app.planning.settling import better_by
+from app.planning.safe_or_risky import better_by
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
 from app.planning.track_record import of_choices
@@ -39,7 +39,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "demand": _demand(answer),
         "targets": [str(target) for target in found.targets],
         "ranked_by": found.ranking.by.name,
-        "options": options(found.asked),
+        "options": options(found.query),
         "deployments": len(found.candidates),
         "meet_targets": int(met.sum()),
         "rejected_by_simulation": int((found.feasible & ~met).sum()),
@@ -89,7 +89,7 @@ def _met(answer: Answer) -> Mask:
 
 
 def _demand(answer: Answer) -> dict[str, Any]:
-    q, trace = answer.found.asked.question, trace_of(answer.found.asked)
+    q, trace = answer.found.query.question, trace_of(answer.found.query)
     lengths = {"isl": q.isl, "osl": q.osl, "length_ratio": q.length_ratio}
     named = {"trace": trace.name} if trace else {}
     return {q.kind: getattr(q, q.kind), **lengths, **sharing.shares(q), **named}
@@ -99,7 +99,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
     """A plan: its description, figures with intervals, margins, probability and launch lines."""
     candidates = answer.short.candidates
     family, row = candidates.of(plan.at), candidates.row(plan.at)
-    started = launch(family, row, answer.found.asked)
+    started = launch(family, row, answer.found.query)
     means = plan.simulated.means if plan.simulated else {}
     known = deployment_row(candidates, plan.at, simulated=plan.simulated is not None)
     return {
@@ -171,7 +171,7 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
 def _alone(answer: Answer, plan: Plan) -> float:
     """The probability of a plan without the correction for choosing the best of many."""
     one = answer.short.candidates.picked(np.array([plan.at]))
-    return float(meets(one, answer.found.targets, answer.found.asked.question)[0])
+    return float(meets(one, answer.found.targets, answer.found.query.question)[0])
 
 
 def _prefill(family: Family, row: Mapping[str, float]) -> dict[str, Any] | None:

@@ -13,11 +13,11 @@ from typing import Any
 
 from app.planning import demand
 from app.planning.space import DEGREES, choices, formats, split, systems
-from app.question.asking import Asked
 from app.question.comparison import DRAFTED, of_split
 from app.question.evidence import Evidence
 from app.question.groups import DRAFTS
 from app.question.parameters import in_group
+from app.question.query import Query
 from app.question.question import STANDARD, Question
 from app.scenario import drafting, served_rows, sharing
 from app.scenario.gate import context_complaint, experts_of
@@ -230,7 +230,7 @@ class LeftOut:
     why: str
 
 
-def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
+def families(query: Query) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
     """The aggregated families of a question, and the combinations that were left out.
 
     asked: its load is open requests or a rate, see `demand.at_means`.
@@ -240,25 +240,25 @@ def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
     """
     found: list[Family] = []
     left: list[LeftOut] = []
-    for system in systems(asked):
+    for system in systems(query):
         known = find_system(system)
-        rent_of(asked.question.price, known)  # refused here, not left out
-        engines = choices(asked, "engine") or engines_for(known)
-        for named in product(engines, formats(asked, "weights"), formats(asked, "kv")):
+        rent_of(query.question.price, known)  # refused here, not left out
+        engines = choices(query, "engine") or engines_for(known)
+        for named in product(engines, formats(query, "weights"), formats(query, "kv")):
             label = f"{_named(system)}, {named[0]}, {named[1] or 'checkpoint'} weights"
             try:
-                plain = Family("aggregated", _resolved(asked, system, *named))
+                plain = Family("aggregated", _resolved(query, system, *named))
             except LookupError:
                 raise
             except RidgelineError as error:
                 left.append(LeftOut(label, str(error)))
                 continue
             for family in chain.from_iterable(
-                _drafting(one, asked, left) for one in _with_copies(plain, asked, left)
+                _drafting(one, query, left) for one in _with_copies(plain, query, left)
             ):
                 found.append(family)
                 # if everything fits, offload changes nothing
-                for what in filter(None, choices(asked, "offload")):
+                for what in filter(None, choices(query, "offload")):
                     offloading = asking_for(family.resolved, offload=what)
                     found.append(replace(family, resolved=offloading))
     if not found:
@@ -270,7 +270,7 @@ def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
 
 
 def _resolved(
-    asked: Asked, system: SystemSource | System, engine: str, weights: str, kv: str
+    query: Query, system: SystemSource | System, engine: str, weights: str, kv: str
 ) -> Resolved:
     """The resolved names of a family; without drafts and offload.
 
@@ -279,19 +279,19 @@ def _resolved(
     """
     none = {name: getattr(STANDARD, name) for name in (*_DRAFTS, "offload")}
     question = replace(
-        asked.question, system=_named(system), engine=engine, weights=weights, kv=kv, **none
+        query.question, system=_named(system), engine=engine, weights=weights, kv=kv, **none
     )
-    model = asked.named("model")
+    model = query.named("model")
     resolved = resolve_objects(question, model, system, engine, question.precisions)
     check_generates(resolved.model, "a plan")
-    if complaint := context_complaint(resolved.model, *demand.longest(asked)):
+    if complaint := context_complaint(resolved.model, *demand.longest(query)):
         raise InvalidValue(complaint)
     return sharing.adapted(served_rows.with_step_scale(resolved))
 
 
-def _with_copies(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Family]:
+def _with_copies(family: Family, query: Query, left: list[LeftOut]) -> Iterator[Family]:
     """The family with each number of redundant experts; a model without experts has none."""
-    for copies in choices(asked, "redundant_experts") or (asked.question.redundant_experts,):
+    for copies in choices(query, "redundant_experts") or (query.question.redundant_experts,):
         if copies and not experts_of(family.resolved.model):
             what = f"{family}, {copies} redundant experts"
             left.append(LeftOut(what, f"{family.resolved.model.name} has no experts"))
@@ -299,20 +299,20 @@ def _with_copies(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[
         yield replace(family, resolved=asking_for(family.resolved, redundant_experts=int(copies)))
 
 
-def _drafting(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Family]:
+def _drafting(family: Family, query: Query, left: list[LeftOut]) -> Iterator[Family]:
     """The family with each draft method; methods that the model cannot use are left out."""
-    for method in choices(asked, "speculation") or ("",):
+    for method in choices(query, "speculation") or ("",):
         if not method:
             yield family
             continue
         draft = "draft_model" if method == "draft_model" else ""
-        stated = {name: getattr(asked.question, name) for name in _DRAFTS}
+        stated = {name: getattr(query.question, name) for name in _DRAFTS}
         stated |= {"speculation": method, "draft_model": stated["draft_model"] if draft else ""}
         plain = family.resolved
         try:
-            if sharing.adapters(asked.question):
+            if sharing.adapters(query.question):
                 raise InvalidValue("drafts combined with LoRA adapters are not priced")
-            meant = asked.objects.get(draft, "")
+            meant = query.objects.get(draft, "")
             wanted = asking_for(plain, **stated)
             speculation = drafting.speculation(wanted.scenario, plain.model, meant)
             resolved = drafting.drafted(wanted, meant)

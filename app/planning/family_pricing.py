@@ -21,7 +21,7 @@ from app.planning import aggregated, disaggregated
 from app.planning.candidates import Candidates
 from app.planning.families import Family, LeftOut, families
 from app.planning.space import kinds
-from app.question.asking import Asked
+from app.question.query import Query
 from app.simulation.executor import Where, outcomes
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress
@@ -48,22 +48,22 @@ class Priced:
         return Candidates((family,), numbers, columns, status, self.messages)
 
 
-def every_family(asked: Asked) -> tuple[list[Family], tuple[LeftOut, ...]]:
+def every_family(query: Query) -> tuple[list[Family], tuple[LeftOut, ...]]:
     """The families of the requested kinds, and the combinations that were left out.
 
     Raises:
         RidgelineError: as `families`.
     """
-    found, left = families(asked)
-    wanted = kinds(asked.question)
+    found, left = families(query)
+    wanted = kinds(query.question)
     every: list[Family] = list(found) if "aggregated" in wanted else []
     if "disaggregated" in wanted:
-        every += disaggregated.pairs(found, asked)
+        every += disaggregated.pairs(found, query)
     return every, left
 
 
 def priced(
-    asked: Asked,
+    query: Query,
     every: Sequence[Family],
     where: Where,
     folder: Path | None,
@@ -78,12 +78,12 @@ def priced(
         Cancelled: between two families; families priced so far are kept.
         MeasurementError: a worker died, or no cluster answers; families priced so far are kept.
     """
-    key = _digest(asked)
+    key = _digest(query)
     kept = None if folder is None else folder / key
     earlier = {} if kept is None else {at: _read(kept, at) for at in range(len(every))}
     found = {at: one for at, one in earlier.items() if one is not None}
     left = [at for at in range(len(every)) if at not in found]
-    for at, one in _outcomes(asked, every, left, where, cancelled, key):
+    for at, one in _outcomes(query, every, left, where, cancelled, key):
         found[at] = one
         if kept is not None:
             _write(kept, at, one)
@@ -94,7 +94,7 @@ def priced(
 
 
 def _outcomes(
-    asked: Asked,
+    query: Query,
     every: Sequence[Family],
     left: Sequence[int],
     where: Where,
@@ -103,19 +103,19 @@ def _outcomes(
 ) -> Iterator[tuple[int, Priced]]:
     """The remaining families as they are priced; none after a cancellation."""
     if not where.here(len(left)):
-        yield from outcomes(_price_number, {at: (asked, key, at) for at in left}, where, cancelled)
+        yield from outcomes(_price_number, {at: (query, key, at) for at in left}, where, cancelled)
         return
     for at in left:
         if cancelled():
             return
-        yield at, price_family(every[at], asked)
+        yield at, price_family(every[at], query)
 
 
-def price_family(family: Family, asked: Asked) -> Priced:
+def price_family(family: Family, query: Query) -> Priced:
     """The candidates of a family, or the reason why there are none."""
     of_kind = disaggregated if family.prefill is not None else aggregated
     try:
-        candidates = of_kind.price(family, asked)
+        candidates = of_kind.price(family, query)
     except RidgelineError as error:
         return Priced({}, {}, str(error))
     arrays = {**candidates.columns, "status": candidates.status}
@@ -126,20 +126,20 @@ def price_family(family: Family, asked: Asked) -> Priced:
 _LATEST: dict[str, list[Family]] = {}
 
 
-def _price_number(asked: Asked, key: str, at: int) -> Priced:
+def _price_number(query: Query, key: str, at: int) -> Priced:
     """The candidates of a family by index; runs in a worker."""
     if key not in _LATEST:
         _LATEST.clear()
-        _LATEST[key] = every_family(asked)[0]
-    return price_family(_LATEST[key][at], asked)
+        _LATEST[key] = every_family(query)[0]
+    return price_family(_LATEST[key][at], query)
 
 
 # ------------------------------------------------------------------------------- what is kept
 
 
-def _digest(asked: Asked) -> str:
+def _digest(query: Query) -> str:
     """A digest that identifies the set of families of a plan."""
-    told = f"{asked.question}{dict(asked.several)}{dict(asked.objects)}{sorted(asked.given)}"
+    told = f"{query.question}{dict(query.several)}{dict(query.objects)}{sorted(query.given)}"
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 

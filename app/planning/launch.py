@@ -21,8 +21,8 @@ from app.planning.check_commands import benchmark, guard
 from app.planning.families import Family
 from app.planning.launch_options import filled, in_front
 from app.planning.space import DEGREES
-from app.question.asking import Asked
 from app.question.parameters import PARAMETERS
+from app.question.query import Query
 from app.question.question import nominal_lengths
 from app.scenario.gate import experts_of
 from genz_core.adapters import AdaptedModel
@@ -108,7 +108,7 @@ def engine_flags() -> Mapping[str, Any]:
     return loaded
 
 
-def launch(family: Family, row: Mapping[str, float], asked: Asked) -> Launch:
+def launch(family: Family, row: Mapping[str, float], query: Query) -> Launch:
     """The launch commands of a plan.
 
     Args:
@@ -116,7 +116,7 @@ def launch(family: Family, row: Mapping[str, float], asked: Asked) -> Launch:
         asked: the question that it answers, whose model name is passed to the engine.
     """
     engine, model = family.resolved.engine.name, family.question.model
-    context = _context(family, asked)
+    context = _context(family, query)
     flags = engine_flags().get(engine)
     if flags is None:
         return Launch((), (f"no launch lines are kept for {engine}",))
@@ -201,23 +201,23 @@ def _words(
     refer to.
     """
     options, kept = flags["options"], flags.get("settings", {})
-    asked = {**_asked(family, pool, context), **_shared(family, row)}
+    settings = {**_asked(family, pool, context), **_shared(family, row)}
     values = _values(family, context)
     merged: dict[str, Any] = {}
-    for name, value in asked.items():
+    for name, value in settings.items():
         if name in kept:
             merged |= filled(kept[name], {**values, "value": value})
     words = [
         options[name].format(**{**values, "value": value})
-        for name, value in asked.items()
+        for name, value in settings.items()
         if name in options
     ]
-    notes = [str(said) for name, said in flags.get("notes", {}).items() if name in asked]
-    named = {**_UNSAID, **{name: f"{name} = {asked.get(name)}" for name in _LIMITS}}
+    notes = [str(said) for name, said in flags.get("notes", {}).items() if name in settings]
+    named = {**_UNSAID, **{name: f"{name} = {settings.get(name)}" for name in _LIMITS}}
     if family.question.memory_fraction:
-        named["memory_fraction"] = f"memory_fraction = {asked['memory_fraction']}"
+        named["memory_fraction"] = f"memory_fraction = {settings['memory_fraction']}"
     known = {*options, *kept}
-    unsaid = [said for name, said in named.items() if name in asked and name not in known]
+    unsaid = [said for name, said in named.items() if name in settings and name not in known]
     notes += [f"no option is kept here for {said}: see its documentation" for said in unsaid]
     if pool.nodes > 1:
         notes.insert(0, f"a {pool.role or 'replica'} spans {pool.nodes} nodes")
@@ -239,7 +239,7 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
     if pool.ep > 1:  # the memory that an engine fills must be stated
         held = experts_of(family.resolved.model) + copies
         limits["redundant_experts"] = copies + -held % pool.ep
-    asked: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "ranks": ranks if ranks > 1 else None,
         "tp": pool.tp if pool.tp > 1 else None,
         "pp": pool.pp if pool.pp > 1 else None,
@@ -257,11 +257,11 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
         **_format_words(family),
     }
     # ranks that wait for one another use a different flag
-    if pool.dp > 1 and "batch_wait" in asked:
-        asked["batch_wait_of_ranks"] = asked.pop("batch_wait")
+    if pool.dp > 1 and "batch_wait" in settings:
+        settings["batch_wait_of_ranks"] = settings.pop("batch_wait")
     if family.speculation is not None:
-        asked[family.speculation.method] = family.speculation.draft_tokens
-    return {name: value for name, value in asked.items() if value is not None}
+        settings[family.speculation.method] = family.speculation.draft_tokens
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _shared(family: Family, row: Mapping[str, float]) -> dict[str, Any]:
@@ -269,14 +269,14 @@ def _shared(family: Family, row: Mapping[str, float]) -> dict[str, Any]:
     model, question = family.resolved.model, family.question
     adapters = model.adapters if isinstance(model, AdaptedModel) else None
     gigabytes = math.ceil(row["offloaded_bytes"] / 2**30)
-    asked = {
+    settings = {
         "lora_adapters": adapters.active if adapters else None,
         "lora_rank": _lora_rank(adapters.rank) if adapters else None,
         f"{family.spill}_offload_gb": gigabytes or None,
         "host_prefixes": question.prefix_tier == "host" or question.host_cache_gib > 0 or None,
         "disk_prefixes": question.disk_cache_gib > 0 or None,
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _lora_rank(rank: int) -> int:
@@ -316,12 +316,12 @@ def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
     return [f"{model} has to be a checkpoint with {bulk_format(family.resolved.model)} weights"]
 
 
-def _context(family: Family, asked: Asked) -> int:
+def _context(family: Family, query: Query) -> int:
     """Most tokens per sequence that a server must support: the longest sequence, limited by the
     model's positions.
     """
-    longest = sum(demand.longest(asked))
-    if demand.trace_of(asked) is None:
+    longest = sum(demand.longest(query))
+    if demand.trace_of(query) is None:
         q = family.question
         isl, osl, _ = nominal_lengths(q.isl, q.osl, q.length_ratio)
         longest = q.shared_tokens + q.turns * int(isl + osl)

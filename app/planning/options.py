@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.planning.demand import trace_of
-from app.question.asking import Asked
 from app.question.parameters import PARAMETERS
+from app.question.query import Query
 from app.question.question import STANDARD, Question
 from app.question.verbs import parameters_of
 
@@ -15,17 +15,17 @@ _OF_A_TRACE = ("rate", "isl", "osl")
 _UNSAID = {"weights": "checkpoint", "kv": "checkpoint"}
 
 
-def options(asked: Asked) -> list[str]:
+def options(query: Query) -> list[str]:
     """The options of `ridgeline plan` for the same question about its model."""
-    trace = trace_of(asked)
+    trace = trace_of(query)
     found: list[str] = []
-    for name in parameters_of(asked.verb):
-        value = getattr(asked.question, name)
-        stated = name in asked.given and value not in ("", None)
+    for name in parameters_of(query.verb):
+        value = getattr(query.question, name)
+        stated = name in query.given and value not in ("", None)
         if name == "model" or (trace and name in _OF_A_TRACE):
             continue
-        if name in asked.several:
-            texts = (_text(name, one) or _UNSAID.get(name, "none") for one in asked.several[name])
+        if name in query.several:
+            texts = (_text(name, one) or _UNSAID.get(name, "none") for one in query.several[name])
             found += [PARAMETERS[name].option, ",".join(texts)]
         elif stated or (name != "ep" and value != getattr(STANDARD, name)):
             found += option(name, value)

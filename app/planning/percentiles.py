@@ -19,7 +19,7 @@ from app.planning import demand
 from app.planning.candidates import Candidates
 from app.planning.families import Family
 from app.planning.space import DEGREES, systems
-from app.question.asking import Asked
+from app.question.query import Query
 from app.question.question import Question
 from app.scenario import sharing
 from app.scenario.scenario import find_system
@@ -57,7 +57,7 @@ class Simulated:
     sustained: bool = True
 
 
-def simulate(candidates: Candidates, at: int, asked: Asked, draw: int = 0) -> Simulated:
+def simulate(candidates: Candidates, at: int, query: Query, draw: int = 0) -> Simulated:
     """Simulate a candidate under its load, or some of its replicas under their part of it.
 
     A rate that may not be sustained is simulated long enough to detect that: queues then grow with
@@ -68,24 +68,24 @@ def simulate(candidates: Candidates, at: int, asked: Asked, draw: int = 0) -> Si
     Raises:
         RidgelineError: the deployment cannot be simulated.
     """
-    first, outcome = _simulated(candidates, at, asked, draw, 1)
+    first, outcome = _simulated(candidates, at, query, draw, 1)
     q = candidates.of(at).question
-    if demand.is_closed(q) or demand.trace_of(asked) is not None:
+    if demand.is_closed(q) or demand.trace_of(query) is not None:
         return first
     e2e_s = float(candidates.columns["e2e_s"][at])
     if not _grows(outcome) and first.means["e2e_s"] <= _FAR * e2e_s:
         return first
-    longer, outcome = _simulated(candidates, at, asked, draw, _LONGER)
+    longer, outcome = _simulated(candidates, at, query, draw, _LONGER)
     return replace(longer, sustained=not _grows(outcome))
 
 
 def _simulated(
-    candidates: Candidates, at: int, asked: Asked, draw: int, times: int
+    candidates: Candidates, at: int, query: Query, draw: int, times: int
 ) -> tuple[Simulated, Run]:
     """A simulation of `times` the requests that a steady load needs."""
     family, row = candidates.of(at), candidates.row(at)
     _refuse(family)
-    trace = demand.trace_of(asked)
+    trace = demand.trace_of(query)
     lifetime_s = _lifetime_s(family.question, row["e2e_s"])
     requests = len(trace.requests) if trace else _requests(family.question, lifetime_s)
     replicas = kept = int(row["replicas"])
@@ -94,13 +94,13 @@ def _simulated(
     share = kept / replicas
     part = max(math.ceil(requests * share), min(_LEAST, requests)) * times
     chosen: dict[str, Any] = {
-        "replicas": kept, **_load(asked, family.question, share, part),
+        "replicas": kept, **_load(query, family.question, share, part),
         **{name: int(row[name]) for name in DEGREES}, **_limit(family, row), **family.pool_of(row),
         "seed": family.question.seed + draw,
     }  # fmt: skip
     question = replace(family.question, **chosen)
     resolved = replace(family.plain or family.resolved, scenario=question)
-    outcome = run(resolved, _objects(asked, family))
+    outcome = run(resolved, _objects(query, family))
     held = ("ttft", "tpot") if closed_form_holds(family) else ()
     means = {name: row[f"{name}_s"] for name in held}
     warm_s = 0.0 if demand.is_closed(question) else lifetime_s * _WARM
@@ -137,8 +137,8 @@ def _refuse(family: Family) -> None:
         "a prefix cache on the host": q.prefix_tier == "host",
         "weights or caches on the host": bool(family.spill),
     }
-    for what, asked in unknown.items():
-        if asked:
+    for what, present in unknown.items():
+        if present:
             raise InvalidValue(f"{what}: not simulated")
 
 
@@ -204,13 +204,13 @@ def _requests(question: Question, lifetime_s: float) -> int:
     return int(np.clip(amount * (2.0 * _WARM * lifetime_s + 10.0), _LEAST, 1e6))
 
 
-def _load(asked: Asked, q: Question, share: float, requests: int) -> dict[str, Any]:
+def _load(query: Query, q: Question, share: float, requests: int) -> dict[str, Any]:
     """The load of some of the replicas, as parameters of a simulation.
 
     A cached prefix is one that all requests share, or that of a session that a router keeps on a
     replica.
     """
-    trace = demand.trace_of(asked)
+    trace = demand.trace_of(query)
     router = "prefix" if q.turns > 1 else "least_loaded"
     if trace is not None:
         return {"trace": trace.name, "rate": None, "router": router}
@@ -228,16 +228,16 @@ def _limit(family: Family, row: Mapping[str, float]) -> dict[str, int]:
     return {"max_num_seqs": 0 if limit == own else limit}
 
 
-def _objects(asked: Asked, family: Family) -> dict[str, Any]:
+def _objects(query: Query, family: Family) -> dict[str, Any]:
     """Objects in a simulation's question that are not given by name."""
     found = {
-        name: asked.objects[name] for name in ("trace", "draft_model") if name in asked.objects
+        name: query.objects[name] for name in ("trace", "draft_model") if name in query.objects
     }
     if family.question.speculation != "draft_model":
         found.pop("draft_model", None)
     reading = family.prefill
     if reading is not None and reading.system.slug != family.system.slug:
         slug = reading.system.slug
-        sources = (one for one in systems(asked) if find_system(one).slug == slug)
+        sources = (one for one in systems(query) if find_system(one).slug == slug)
         found["prefill_system"] = next(sources, slug)
     return found

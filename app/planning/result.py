@@ -11,8 +11,8 @@ from app.planning import answer as answers
 from app.planning.answer import Answer
 from app.planning.document import document
 from app.planning.manifests.bundle import Bundle, bundle
-from app.planning.wording import chance
-from app.question.asking import Asked
+from app.planning.plan_text import chance
+from app.question.query import Query
 from app.scenario.results import ResultTable, first_rows
 from app.simulation.executor import HERE, Where
 from genz_core.progress import Cancel, Progress, never, silent
@@ -112,7 +112,7 @@ def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan(
-    asked: Asked,
+    query: Query,
     progress: Progress = silent,
     cancelled: Cancel = never,
     where: Where = HERE,
@@ -128,4 +128,4 @@ def plan(
         RidgelineError: an unknown name, or a space with nothing that could be priced.
         Cancelled: `cancelled` returned True.
     """
-    return Planned(answers.answer(asked, progress, cancelled, where=where, folder=folder))
+    return Planned(answers.answer(query, progress, cancelled, where=where, folder=folder))

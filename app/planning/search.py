@@ -16,7 +16,7 @@ from app.planning.probability import likely
 from app.planning.ranking import Order, Ranking, ranking
 from app.planning.space import devices
 from app.planning.targets import FIGURES, Target, parse_targets
-from app.question.asking import Asked
+from app.question.query import Query
 from app.simulation.executor import HERE, Where
 from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Array, Mask
@@ -34,7 +34,7 @@ class Found:
     what could not be tried.
     """
 
-    asked: Asked
+    query: Query
     candidates: Candidates
     probability: Array
     ranking: Ranking
@@ -48,7 +48,7 @@ class Found:
         return self.ranking.targets
 
 
-def search(asked: Asked, priced: Priced | None = None) -> Found:
+def search(query: Query, priced: Priced | None = None) -> Found:
     """Price every deployment that a question may choose, and order those that meet its targets.
 
     priced: the result of `price` for the same space and load, if it is already known.
@@ -56,29 +56,29 @@ def search(asked: Asked, priced: Priced | None = None) -> Found:
     Raises:
         RidgelineError: unknown names, or a space with nothing that could be priced.
     """
-    asked = demand.at_means(asked)
-    q = asked.question
-    targets = targets_of(asked)
-    candidates, left = priced or price(asked)
+    query = demand.at_means(query)
+    q = query.question
+    targets = targets_of(query)
+    candidates, left = priced or price(query)
     probability = likely(candidates, targets, q)
     ranked = ranking(candidates, targets, q.rank, q.confidence)
     feasible = ranked.feasible(candidates, probability)
     order = ranked.best_each(candidates, ranked.order(candidates, probability, feasible))
-    return Found(asked, candidates, probability, ranked, feasible, order, left)
+    return Found(query, candidates, probability, ranked, feasible, order, left)
 
 
-def targets_of(asked: Asked) -> tuple[Target, ...]:
+def targets_of(query: Query) -> tuple[Target, ...]:
     """The targets to meet.
 
     Raises:
         InvalidValue: as `parse_targets`.
     """
-    named = asked.question.target
+    named = query.question.target
     return parse_targets(named if isinstance(named, str) else ", ".join(named))
 
 
 def price(
-    asked: Asked,
+    query: Query,
     progress: Progress = silent,
     cancelled: Cancel = never,
     where: Where = HERE,
@@ -92,11 +92,11 @@ def price(
         RidgelineError: as `search`.
         Cancelled: between two families.
     """
-    asked = demand.at_means(asked)
+    query = demand.at_means(query)
     # raised here; later a family's error only leaves out that family, with its reason
-    devices(asked.question)
-    every, left = family_pricing.every_family(asked)
-    found = family_pricing.priced(asked, every, where, folder, progress, cancelled)
+    devices(query.question)
+    every, left = family_pricing.every_family(query)
+    found = family_pricing.priced(query, every, where, folder, progress, cancelled)
     pairs = list(zip(every, found, strict=True))
     missing = (LeftOut(str(family), one.why) for family, one in pairs if one.why)
     return joined([one.of(family) for family, one in pairs if not one.why]), (*left, *missing)

@@ -102,7 +102,7 @@ def shortlist(
     Raises:
         Cancelled: between two simulations.
     """
-    question = found.asked.question
+    question = found.query.question
     if question.simulate:
         return _Trials(found).shortlist(progress, cancelled, most)
     plans = [
@@ -172,7 +172,7 @@ class _Trials:
         found, result = self.found, self.result
         order = self._hopeful() if self.on_percentiles else found.order
         for at in map(int, order):
-            if len(result.plans) >= found.asked.question.top or self.tried >= most:
+            if len(result.plans) >= found.query.question.top or self.tried >= most:
                 break
             if not self._worth(at):
                 continue
@@ -229,7 +229,7 @@ class _Trials:
         try:
             if not self._holds(at, 0):
                 return None
-            if found.targets and demand.trace_of(found.asked) is None and not self._holds(at):
+            if found.targets and demand.trace_of(found.query) is None and not self._holds(at):
                 return None
         except RidgelineError as error:
             missed = [t for t in self.on_percentiles if not found.feasible[at]]
@@ -239,13 +239,13 @@ class _Trials:
     def _holds(self, at: int, draw: int = _FRESH) -> bool:
         """Whether a simulation of a candidate meets every target with the requested confidence."""
         found, result = self.found, self.result
-        outcome = self.last = simulate(found.candidates, at, found.asked, draw)
+        outcome = self.last = simulate(found.candidates, at, found.query, draw)
         self._take(at, outcome)
         held = outcome.sustained and all(
             target.met(result.candidates.columns[target.figure.column][[at]])[0]
             for target in found.targets
         )
-        if least := found.asked.question.confidence:
+        if least := found.query.question.confidence:
             held = held and self._probability(at) >= least
         if not held:
             result.rejected[at] = outcome
@@ -253,7 +253,7 @@ class _Trials:
 
     def _probability(self, at: int) -> float:
         one = self.result.candidates.picked(np.array([at]))
-        return float(likely(one, self.found.targets, self.found.asked.question)[0])
+        return float(likely(one, self.found.targets, self.found.query.question)[0])
 
     def _take(self, at: int, outcome: Simulated) -> None:
         """Replace closed-form figures by simulated ones, and update everything that depends on
@@ -267,7 +267,7 @@ class _Trials:
                 after[name][at] = value
         after["interactivity"][at] = 1.0 / after["tpot_s"][at]
         # Little's law: users over the duration of a request
-        if demand.is_closed(self.found.asked.question):
+        if demand.is_closed(self.found.query.question):
             share = before["e2e_s"][at] / after["e2e_s"][at]
             for name in _RISING:
                 after[name][at] = before[name][at] * share

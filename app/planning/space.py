@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from app.planning import demand
-from app.question import typed
-from app.question.asking import Asked
+from app.question import literals
 from app.question.parameters import PARAMETERS
+from app.question.query import Query
 from app.question.question import Question
 from app.scenario.gate import experts_of
 from app.scenario.scenario import SystemSource
@@ -33,29 +33,29 @@ KINDS = PARAMETERS["pools"].choices
 _CHECKPOINT = ("", "checkpoint", "auto")
 
 
-def choices(asked: Asked, name: str) -> tuple[Any, ...]:
+def choices(query: Query, name: str) -> tuple[Any, ...]:
     """Values of a parameter to choose among: several, the given one, or () for all."""
-    if name in asked.several:
-        return tuple(dict.fromkeys(asked.several[name]))
-    value = getattr(asked.question, name)
-    return (value,) if name in asked.given and value not in ("", None) else ()
+    if name in query.several:
+        return tuple(dict.fromkeys(query.several[name]))
+    value = getattr(query.question, name)
+    return (value,) if name in query.given and value not in ("", None) else ()
 
 
-def systems(asked: Asked) -> tuple[SystemSource | System, ...]:
+def systems(query: Query) -> tuple[SystemSource | System, ...]:
     """Systems to try: names, files or objects.
 
     Raises:
         InvalidValue: more than can be tried.
     """
-    found = asked.several.get("system", (asked.named("system"),))
+    found = query.several.get("system", (query.named("system"),))
     if len(found) > _MOST_SYSTEMS:
         raise InvalidValue(f"{len(found)} systems: give at most {_MOST_SYSTEMS}")
     return tuple(found)
 
 
-def formats(asked: Asked, name: str) -> tuple[str, ...]:
+def formats(query: Query, name: str) -> tuple[str, ...]:
     """Number formats of "weights" or "kv" to try, "" for the checkpoint's."""
-    named = choices(asked, name) or ("",)
+    named = choices(query, name) or ("",)
     return tuple(dict.fromkeys("" if one in _CHECKPOINT else one for one in named))
 
 
@@ -73,7 +73,7 @@ def devices(question: Question) -> tuple[int, int]:
         numbers = []
     if not 1 <= len(numbers) <= 2 or not 1 <= numbers[0] <= numbers[-1] <= _MOST_DEVICES:
         raise InvalidValue(
-            f"devices = {typed.brief(given)}: give the least and the most, 1 to "
+            f"devices = {literals.brief(given)}: give the least and the most, 1 to "
             f'{_MOST_DEVICES:,}, as "1:64", or one number'
         )
     return numbers[0], numbers[-1]
@@ -93,7 +93,7 @@ def reach(system: System) -> float:
 
 
 def shapes(
-    model: Model, system: System, asked: Asked, engine: str = "", copies: int | None = None
+    model: Model, system: System, query: Query, engine: str = "", copies: int | None = None
 ) -> Array:
     """Degrees of a replica that split the model and that the links reach, [4, shapes].
 
@@ -103,23 +103,23 @@ def shapes(
     copies: redundant experts, by default those of the question; degrees that divide experts plus
     copies are included.
     """
-    question = asked.question
+    question = query.question
     question = question if copies is None else replace(question, redundant_experts=copies)
-    most = int(min(devices(asked.question)[1], reach(system)))
+    most = int(min(devices(query.question)[1], reach(system)))
     nearest = system.links[0].domain or most if system.links else 1
     doubled = _doublings(most)
     experts, slots = experts_of(model), experts_of(model) + int(question.redundant_experts)
-    tp = choices(asked, "tp") or tuple(degree for degree in doubled if degree <= nearest)
-    pp = choices(asked, "pp") or tuple(degree for degree in _STAGES if degree <= most)
-    dp = choices(asked, "dp") or (doubled if experts else (1,))
-    named = bool(choices(asked, "ep"))
+    tp = choices(query, "tp") or tuple(degree for degree in doubled if degree <= nearest)
+    pp = choices(query, "pp") or tuple(degree for degree in _STAGES if degree <= most)
+    dp = choices(query, "dp") or (doubled if experts else (1,))
+    named = bool(choices(query, "ep"))
     rows = [
         (t, p, d, e)
         for t in tp
         for p in pp
         for d in dp
         if t * p * d <= most
-        for e in _expert_degrees(asked, t * d, bool(experts))
+        for e in _expert_degrees(query, t * d, bool(experts))
         if named or slots % e == 0  # redundant experts are added only if the user chooses them
     ]
     sayable = (row for row in rows if can_be_told(engine, *row))
@@ -146,14 +146,14 @@ def can_be_told(engine: str, tp: int, pp: int, dp: int, ep: int) -> bool:
     return engine != "vllm" or ep in (1, tp * dp)
 
 
-def _expert_degrees(asked: Asked, ranks: int, experts: bool) -> tuple[int, ...]:
+def _expert_degrees(query: Query, ranks: int, experts: bool) -> tuple[int, ...]:
     """Expert degrees to try: as given, or as `moe_tp` implies; otherwise none and all ranks."""
     if not experts:
         return (1,)
-    held = asked.question.moe_tp
+    held = query.question.moe_tp
     if held is not None:
         return (ranks // held,) if ranks % held == 0 else ()
-    named = choices(asked, "ep") or (1, ranks)
+    named = choices(query, "ep") or (1, ranks)
     return tuple(degree for degree in dict.fromkeys(named) if ranks % degree == 0)
 
 
@@ -161,30 +161,30 @@ def _doublings(most: int) -> tuple[int, ...]:
     return tuple(2**at for at in range(max(most, 1).bit_length()))
 
 
-def batch_limits(asked: Asked, *, spills: bool = False) -> tuple[int, ...]:
+def batch_limits(query: Query, *, spills: bool = False) -> tuple[int, ...]:
     """Limits of a rank's batch to try, 0 for the engine's own.
 
     At an arrival rate, a limit could only refuse requests; in a closed loop, fewer running requests
     are faster.  spills: the limit decides what has to be offloaded to the host.
     """
-    if named := choices(asked, "max_num_seqs"):
+    if named := choices(query, "max_num_seqs"):
         return named
-    if not demand.is_closed(asked.question):
+    if not demand.is_closed(query.question):
         return (0, *_LIMITS) if spills else (0,)
-    users = int(demand.amount(asked.question))
+    users = int(demand.amount(query.question))
     return (0, *(limit for limit in _doublings(users) if limit >= 4))
 
 
-def replicated(degrees: Array, asked: Asked, limits: Sequence[int] | None = None) -> Array:
+def replicated(degrees: Array, query: Query, limits: Sequence[int] | None = None) -> Array:
     """Every shape at every number of replicas, [7, deployments].
 
     Rows: tp, pp, dp, ep, devices of a replica, replicas, max_num_seqs.  Every replica has at least
     one user.  limits: of a batch, by default those of `batch_limits`.
     """
-    limits = batch_limits(asked) if limits is None else limits
-    closed, users = demand.is_closed(asked.question), demand.amount(asked.question)
+    limits = batch_limits(query) if limits is None else limits
+    closed, users = demand.is_closed(query.question), demand.amount(query.question)
     each = degrees[0] * degrees[1] * degrees[2]
-    least, most = devices(asked.question)
+    least, most = devices(query.question)
     columns = []
     for at, size in enumerate(each):
         first, last = math.ceil(least / size), math.floor(most / size)

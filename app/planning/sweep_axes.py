@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from app.question.asking import Asked, Sources, ask, with_experts
+from app.question.query import Query, Sources, ask, with_experts
 from app.question.verbs import VERBS, parameters_of
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS
@@ -42,7 +42,7 @@ class Block:
     asked: the question of the block.  axes: {parameter: values}, the last one varies fastest.
     """
 
-    asked: Asked
+    query: Query
     axes: Mapping[str, tuple[float, ...]]
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class Block:
     @property
     def load(self) -> str:
         """The kind of load."""
-        return self.asked.question.kind
+        return self.query.question.kind
 
     def columns(self, start: int, stop: int) -> dict[str, Array]:
         """The numbers of some of the rows, {parameter: [rows]}."""
@@ -59,7 +59,7 @@ class Block:
         places = np.unravel_index(np.arange(start, stop), shape)
         pairs = zip(self.axes.items(), places, strict=False)
         columns = {name: np.asarray(values, dtype=float)[at] for (name, values), at in pairs}
-        return with_experts(columns, self.asked)
+        return with_experts(columns, self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,15 @@ def sweep_axes(given: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
     return _checked(tuple(blocks), digest)
 
 
-def of_asked(asked: Asked, sources: Sources = dict) -> SweepAxes:
+def of_asked(query: Query, sources: Sources = dict) -> SweepAxes:
     """A sweep from a question whose `arrays` are axes and whose `several` are names.
 
     Raises:
         InvalidValue: more rows than fit in a file.
     """
-    axes = {name: values.tolist() for name, values in asked.arrays.items()}
-    told = f"{asked.question}{dict(asked.several)}{axes}"
-    return _checked(tuple(_blocks(asked, sources)), hashlib.sha256(told.encode()).hexdigest())
+    axes = {name: values.tolist() for name, values in query.arrays.items()}
+    told = f"{query.question}{dict(query.several)}{axes}"
+    return _checked(tuple(_blocks(query, sources)), hashlib.sha256(told.encode()).hexdigest())
 
 
 def _checked(blocks: tuple[Block, ...], digest: str) -> SweepAxes:
@@ -118,22 +118,22 @@ def _checked(blocks: tuple[Block, ...], digest: str) -> SweepAxes:
     return result
 
 
-def _blocks(asked: Asked, sources: Sources) -> Iterator[Block]:
+def _blocks(query: Query, sources: Sources) -> Iterator[Block]:
     """A block for each combination of the names."""
-    axes = {name: tuple(dict.fromkeys(values.tolist())) for name, values in asked.arrays.items()}
-    for name, values in (*axes.items(), *asked.several.items()):
+    axes = {name: tuple(dict.fromkeys(values.tolist())) for name, values in query.arrays.items()}
+    for name, values in (*axes.items(), *query.several.items()):
         if len(values) > LIMITS["axis"].most:
             raise InvalidValue(
                 f"{name}: {len(values):,} values; give at most {LIMITS['axis'].most:,}"
             )
-    names = asked.several
+    names = query.several
     for values in product(*names.values()):
         chosen = dict(zip(names, values, strict=True))
         meant = sources(chosen)
         objects = {name: one for name, one in meant.items() if not isinstance(one, str)}
         named: dict[str, Any] = {name: str(one) for name, one in chosen.items()}
-        question = replace(asked.question, **named)
+        question = replace(query.question, **named)
         one = replace(
-            asked, question=question, arrays={}, several={}, objects={**asked.objects, **objects}
+            query, question=question, arrays={}, several={}, objects={**query.objects, **objects}
         )
         yield Block(one, axes)

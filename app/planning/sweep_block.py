@@ -57,7 +57,7 @@ def resolve(block: Block) -> Resolved | RidgelineError:
     """
     arrays = {name: np.array(values[:2]) for name, values in block.axes.items()}
     try:
-        return deployed(block.asked, arrays)
+        return deployed(block.query, arrays)
     except LookupError:
         raise
     except RidgelineError as error:
@@ -114,7 +114,7 @@ def _shown(block: Block, found: Resolved | RidgelineError, name: str) -> str:
     """The cell of a name: from the priced engine, otherwise as given; "" if no name is given."""
     if isinstance(found, Resolved) and name in _OF_ENGINE:
         return str(getattr(found.engine, _OF_ENGINE[name]))
-    value = block.asked.named(name)
+    value = block.query.named(name)
     return value if isinstance(value, str) else str(getattr(value, "name", value or ""))
 
 
@@ -126,7 +126,7 @@ def _asked(block: Block, name: str, numbers: Mapping[str, Array], size: int) -> 
     """A numeric column as written in the file: the given value, its default, or nothing."""
     if name in numbers:
         return numbers[name]
-    value = getattr(block.asked.question, name)
+    value = getattr(block.query.question, name)
     absent = value is None or (value == 0 and getattr(STANDARD, name) == 0)
     if absent or (name == "batch" and block.load != "batch"):
         return np.full(size, np.nan)

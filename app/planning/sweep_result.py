@@ -11,7 +11,7 @@ from app.answers.table import Table
 from app.planning import sweep_axes, sweep_file
 from app.planning.sweep_axes import SweepAxes
 from app.planning.sweep_block import Columns
-from app.question.asking import Asked, Sources
+from app.question.query import Query, Sources
 from app.question.question import STANDARD
 from app.scenario.results import ColumnTable, preview
 from genz_core.errors import InvalidValue
@@ -72,7 +72,7 @@ class SweptTable(ColumnTable):
 
 
 def sweep(
-    asked: Asked,
+    query: Query,
     on_error: OnError = "status",
     bounds_only: bool = False,
     output: str | Path | None = None,
@@ -86,7 +86,7 @@ def sweep(
         RidgelineError: as `sweep_axes` and `sweep_file.sweep`; a combination that cannot run
             (`on_error="raise"`).
     """
-    axes = _axes(asked, sources)
+    axes = _axes(query, sources)
     if output is not None:
         target = Path(output)
         sweep_file.sweep(axes, target, bounds_only=bounds_only)
@@ -97,14 +97,14 @@ def sweep(
     return SweptTable(columns)
 
 
-def _axes(asked: Asked, sources: Sources) -> SweepAxes:
+def _axes(query: Query, sources: Sources) -> SweepAxes:
     """The sweep of a question, or of the YAML file given instead of its model."""
-    named = asked.named("model")
+    named = query.named("model")
     if isinstance(named, Path) and named.suffix in _YAML:  # a text is always a name
-        if asked.given - {"model"} or asked.question.system != STANDARD.system:
+        if query.given - {"model"} or query.question.system != STANDARD.system:
             raise InvalidValue("a file of axes states all axes: give no others with it")
         return sweep_axes.sweep_axes(yaml_document.read(named), sources)
-    return sweep_axes.of_asked(asked, sources)
+    return sweep_axes.of_asked(query, sources)
 
 
 def read(path: Path) -> Columns:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.answers.columns import COLUMNS, PERCENTILES, Column
-from app.question.typed import did_you_mean, near
+from app.question.literals import did_you_mean, near
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.types import Array, Mask

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.question.measured import LOADS, Load
+from app.question.measured_ranges import LOADS, Load
 from genz_core.types import Array, Mask, Num
 from hardware_db.intervals import Kind
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.question.asking import read
 from app.question.parameter import Parameter
+from app.question.query import read
 from genz_core.limits import LIMITS
 
 _ON_ERROR = Parameter(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scaling import losses
 from app.scaling.fleet_run import Deployed, FleetRun
 from app.scaling.start import Start, start_of
@@ -94,7 +94,7 @@ class Available(ResultTable):
 
 
 def availability(
-    asked: Asked,
+    query: Query,
     extras: Mapping[str, Any],
     progress: Progress = silent,
     cancelled: Cancel = never,
@@ -110,11 +110,11 @@ def availability(
         Cancelled: `cancelled` returned True.
     """
     share, most = extras["share"] / 100.0, extras["max_replicas"]
-    question = asked.question
+    question = query.question
     if question.kind == "rate" and not question.requests:
         few = max(math.ceil(_FOR_A_MISS / (1.0 - share)), _LEAST)
         question = replace(question, requests=few)
-    deployed = Deployed.of(question, asked.objects, cancelled, by_day=False, deployment=deployment)
+    deployed = Deployed.of(question, query.objects, cancelled, by_day=False, deployment=deployment)
     q = deployed.resolved.scenario
     start = start_of(deployed.resolved, extras["weights_from"], extras["startup_s"])
     mtbf = losses.mtbf_s(q, extras["mtbf_h"])
@@ -234,10 +234,10 @@ def document(found: Available) -> dict[str, Any]:
 
 def sentences(found: Available) -> list[str]:
     """The answer in sentences."""
-    deployed, asked = found.tried.deployed, f"{100.0 * found.share:.6g} %"
+    deployed, share = found.tried.deployed, f"{100.0 * found.share:.6g} %"
     lines = [
         f"{_counted(found.bare, 'replica')} of {_counted(deployed.devices, 'device')} keep "
-        f"{asked} of requests within {deployed.targets_in_words} while all serve; "
+        f"{share} of requests within {deployed.targets_in_words} while all serve; "
         f"{found.bare + found.lost:,} with {found.lost:,} lost (N+{found.lost})."
     ]
     if found.average is None:

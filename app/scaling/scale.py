@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scaling import losses
 from app.scaling.fleet_run import LATENCIES, PERCENTILES, Deployed, FleetRun
 from app.scaling.load import DAY_S
@@ -69,7 +69,7 @@ class Scaled(ResultTable):
 
 
 def scale(
-    asked: Asked,
+    query: Query,
     extras: Mapping[str, Any],
     progress: Progress = silent,
     cancelled: Cancel = never,
@@ -88,7 +88,7 @@ def scale(
     rule = Scaling(**{one.name: extras[one.name] for one in fields(Scaling)})
     rule.check()
     deployed = Deployed.of(
-        asked.question, asked.objects, cancelled, by_day=True, deployment=deployment
+        query.question, query.objects, cancelled, by_day=True, deployment=deployment
     )
     q = deployed.resolved.scenario
     start = start_of(deployed.resolved, extras["weights_from"], extras["startup_s"])
@@ -105,13 +105,13 @@ def scale(
     first = ReplicaSetPlan(policy, _initial(deployed, rule), **shared)
     following = deployed.run(first, part(progress, 0.0, 0.5), cancelled)
     rest = part(progress, 0.5, 1.0)
-    if "replicas" in asked.given:
+    if "replicas" in query.given:
         fixed = deployed.run(
             ReplicaSetPlan(Fixed(q.replicas), q.replicas, **shared), rest, cancelled
         )
     else:
         fixed = _as_good(following, shared, rest, cancelled)
-    return Scaled(rule, start, mtbf, following, fixed, "replicas" in asked.given)
+    return Scaled(rule, start, mtbf, following, fixed, "replicas" in query.given)
 
 
 def _as_good(

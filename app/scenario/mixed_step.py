@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.scenario import Resolved, combined, find_system
 from app.scenario.summary import operator_rows, parts_of
 from genz_core.errors import InvalidParallelism, InvalidValue
@@ -90,7 +90,7 @@ def document(resolved: Resolved, groups: tuple[Group, ...], step: StepEstimate) 
     }
 
 
-def stated(data: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+def stated(data: Mapping[str, Any], query: Query) -> dict[str, Any]:
     """The step of an ops document in seconds, as `document`.
 
     asked: its system and engine.
@@ -104,7 +104,7 @@ def stated(data: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     )
 
     model = stated_model(data)
-    system, engine = find_system(asked.named("system")), asked.named("engine")
-    resolved = combined(replace(asked.question, tp=model.tp), model, system, engine=engine)
+    system, engine = find_system(query.named("system")), query.named("engine")
+    resolved = combined(replace(query.question, tp=model.tp), model, system, engine=engine)
     step = price(resolved, model.groups)
     return {"schema": SCHEMAS["step"], **document(resolved, model.groups, step)}

@@ -16,7 +16,7 @@ import numpy as np
 
 from app.answers.columns import THROUGHPUT_ENDS, ends
 from app.question import comparison
-from app.question.asking import Sources
+from app.question.query import Sources
 from app.scenario import intervals
 from app.scenario.points_row import Point, notes, parse
 from app.scenario.scenario import Resolved, estimate_resolved, told
@@ -172,7 +172,7 @@ def resolved_of(point: Point) -> Resolved:
     Raises:
         RidgelineError: an unknown name or format.
     """
-    return deployed(point.asked, {name: np.array([n]) for name, n in point.numbers.items()})
+    return deployed(point.query, {name: np.array([n]) for name, n in point.numbers.items()})
 
 
 def _price_or_fail(points: Sequence[Point]) -> list[Row]:
@@ -284,7 +284,7 @@ def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
 
 def _columns(points: Sequence[Point]) -> dict[str, Array]:
     """The numbers of rows as arrays, [rows] each; those that no row states are left out."""
-    standard = points[0].asked.question
+    standard = points[0].query.question
     stated = dict.fromkeys(name for point in points for name in point.numbers)
     return {
         name: np.array(

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from app.question import typed
-from app.question.asking import Asked, Sources, ask
+from app.question import literals
 from app.question.parameters import ALIASES, PARAMETERS
+from app.question.query import Query, Sources, ask
 from app.question.question import Question
 from app.question.validity import meaningless
 from app.question.verbs import VERBS, parameters_of
@@ -36,7 +36,7 @@ class Point:
     """
 
     id: str
-    asked: Asked
+    query: Query
     numbers: Mapping[str, float]
 
     @property
@@ -48,12 +48,12 @@ class Point:
     def question(self) -> Question:
         """The question of this row."""
         numbers: dict[str, Any] = dict(self.numbers)
-        return replace(self.asked.question, **numbers)
+        return replace(self.query.question, **numbers)
 
     @property
     def group(self) -> tuple[object, ...]:
         """A key that is equal for rows that can be priced in one array call."""
-        return self.asked.question, tuple(name for name in _OPTIONAL if name in self.numbers)
+        return self.query.question, tuple(name for name in _OPTIONAL if name in self.numbers)
 
 
 def parse(row: Mapping[str, str], default_id: str = "", sources: Sources = dict) -> Point:
@@ -75,20 +75,20 @@ def parse(row: Mapping[str, str], default_id: str = "", sources: Sources = dict)
     numbers |= _experts(numbers)
     shared = {name: cells[name] for name in parameters_of("estimate") if name in cells}
     texts = {name: text for name, text in shared.items() if name not in numbers}
-    if drafted := typed.value(_MTP_TOKENS, cells.get("mtp_tokens", "0")):
+    if drafted := literals.value(_MTP_TOKENS, cells.get("mtp_tokens", "0")):
         texts |= {"speculation": "mtp", "draft_tokens": str(drafted)}
-    asked = _asked(given[0], tuple(texts.items()), sources)
-    return Point(row.get("id") or default_id, asked, numbers)
+    query = _asked(given[0], tuple(texts.items()), sources)
+    return Point(row.get("id") or default_id, query, numbers)
 
 
 @lru_cache(maxsize=4096)
-def _asked(load: str, texts: tuple[tuple[str, str], ...], sources: Sources) -> Asked:
+def _asked(load: str, texts: tuple[tuple[str, str], ...], sources: Sources) -> Query:
     return ask("estimate", {**dict(texts), load: 1}, sources, strict=False)
 
 
 @lru_cache(maxsize=65_536)
 def _number(name: str, text: str) -> float:
-    return typed.value(PARAMETERS[name], text)
+    return literals.value(PARAMETERS[name], text)
 
 
 def notes(point: Point) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list
     for name in header:
         if name in known or name in ALIASES or not name or name.startswith("measured_"):
             continue
-        hint = typed.did_you_mean(typed.near(name, known), known)
+        hint = literals.did_you_mean(literals.near(name, known), known)
         sentences.append(f"column {name!r} is not known and was left out: {hint}")
     return sentences
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from app.answers.columns import COLUMNS, ends
 from app.answers.table import Table, TableFormat, render
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario import served_rows, sharing, summary
 from app.scenario.gate import refuse_meaningless_for
 from app.scenario.scenario import Resolved, estimate_resolved
@@ -215,19 +215,19 @@ def first_rows(rows: Sequence[Mapping[str, Any]], length: int) -> str:
     return shown if length <= _MOST_SHOWN else f"{shown}\n... {length} rows"
 
 
-def estimate(asked: Asked, on_error: OnError = "raise") -> Estimate | Served:
+def estimate(query: Query, on_error: OnError = "raise") -> Estimate | Served:
     """Price a question: a static batch, or its load in closed form.
 
     Raises:
         RidgelineError: an invalid name, size or degree, or (`on_error="raise"`) a
             configuration that does not fit.
     """
-    if asked.question.kind != "batch":
-        return serve(asked, on_error)
-    resolved = served_rows.deployed(asked)
-    priced = estimate_resolved(resolved, **asked.arrays)
-    _refuse(asked, resolved, priced, on_error)
-    return Estimate(resolved, priced, not asked.arrays, asked.arrays)
+    if query.question.kind != "batch":
+        return serve(query, on_error)
+    resolved = served_rows.deployed(query)
+    priced = estimate_resolved(resolved, **query.arrays)
+    _refuse(query, resolved, priced, on_error)
+    return Estimate(resolved, priced, not query.arrays, query.arrays)
 
 
 # ------------------------------------------------------------------------------- under load
@@ -252,8 +252,8 @@ class Served(FiguresByName):
     @cached_property
     def table(self) -> Table:
         """The load, the figures and a message as columns."""
-        asked = (self.resolved, self.engine_estimate, self.load, self.values)
-        return served_rows.table(*asked, self.beyond)
+        facts = (self.resolved, self.engine_estimate, self.load, self.values)
+        return served_rows.table(*facts, self.beyond)
 
     def __repr__(self) -> str:
         names = (self.load, "status", "ttft_s", "tpot_s", "output_tokens_per_s", "latency_s",
@@ -261,24 +261,24 @@ class Served(FiguresByName):
         return preview(self.table, names)
 
 
-def serve(asked: Asked, on_error: OnError = "raise") -> Served:
+def serve(query: Query, on_error: OnError = "raise") -> Served:
     """Price a deployment under the load of a question, in closed form.
 
     Raises:
         RidgelineError: as `estimate`.
     """
-    question = asked.question
-    resolved = served_rows.deployed(asked, asked.arrays)
-    result = served_rows.served(resolved, asked.arrays)
-    _refuse(asked, resolved, result, on_error)
-    load = asked.arrays.get(question.kind, getattr(question, question.kind))
-    loads = np.broadcast_to(np.asarray(load, dtype=float), (asked.size,))
+    question = query.question
+    resolved = served_rows.deployed(query, query.arrays)
+    result = served_rows.served(resolved, query.arrays)
+    _refuse(query, resolved, result, on_error)
+    load = query.arrays.get(question.kind, getattr(question, question.kind))
+    loads = np.broadcast_to(np.asarray(load, dtype=float), (query.size,))
     beyond = sharing.unmeasured(question)
-    return Served(resolved, result, question.kind, loads, not asked.arrays, beyond)
+    return Served(resolved, result, question.kind, loads, not query.arrays, beyond)
 
 
 def _refuse(
-    asked: Asked,
+    query: Query,
     resolved: Resolved,
     result: genz_core.Estimate | ServingEstimate,
     on_error: OnError,
@@ -292,7 +292,7 @@ def _refuse(
     Raises:
         InvalidValue: a parameter without meaning.  RidgelineError: as its reason code.
     """
-    if on_error == "status" and asked.arrays:
+    if on_error == "status" and query.arrays:
         return
     refuse_meaningless_for(resolved, result.parallelism)
     ignored = () if on_error == "raise" else (OUT_OF_MEMORY, InvalidParallelism.code)

@@ -2,7 +2,7 @@
 
 Names in, an `Estimate` out.  Models and systems are combined here; nothing here draws or prints.  A
 name is looked up among shipped ones and the user's own and opens no other file; callers that may
-name files pass `app.scenario.local_files.sources` to `app.question.asking.ask`.
+name files pass `app.scenario.local_files.sources` to `app.question.query.ask`.
 """
 
 from __future__ import annotations

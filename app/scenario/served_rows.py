@@ -12,7 +12,7 @@ import numpy as np
 from app.answers.columns import THROUGHPUT_ENDS
 from app.answers.table import Table, later
 from app.question import comparison
-from app.question.asking import Asked
+from app.question.query import Query
 from app.question.question import SPLIT, Question, nominal_lengths
 from app.question.validity import has_pool, tiers_of
 from app.scenario import cache_tiers, intervals, pools, sharing
@@ -41,7 +41,7 @@ OTHERS = (
 )  # fmt: skip
 
 
-def deployed(asked: Asked, arrays: Mapping[str, Array] | None = None) -> Resolved:
+def deployed(query: Query, arrays: Mapping[str, Array] | None = None) -> Resolved:
     """The deployment of a question: resolved names, calibration, drafts and adapters.
 
     arrays: replace the question's numbers.
@@ -49,17 +49,17 @@ def deployed(asked: Asked, arrays: Mapping[str, Array] | None = None) -> Resolve
     Raises:
         RidgelineError: an unknown name, or drafts or adapters that the model does not support.
     """
-    resolved = resolve(asked.question, asked.objects)
-    if asked.question.kind != "batch":
+    resolved = resolve(query.question, query.objects)
+    if query.question.kind != "batch":
         resolved = as_calibrated(resolved, arrays or {})
-    return completed(resolved, asked.objects)
+    return completed(resolved, query.objects)
 
 
 def completed(resolved: Resolved, objects: Mapping[str, Any]) -> Resolved:
     """A deployment with its drafts, the adapters of its requests, and the system of its prefill
     pool.
 
-    objects: objects given instead of names, as in `Asked`.
+    objects: objects given instead of names, as in `Query`.
 
     Raises:
         RidgelineError: an invalid draft or adapter.

@@ -13,8 +13,8 @@ from typing import Any
 
 import hardware_db
 import model_registry
-from app.question.asking import UnknownParameter
 from app.question.parameters import PARAMETERS
+from app.question.query import UnknownParameter
 from app.question.question import Question
 from app.scenario.scenario import Resolved, combined
 from genz_core.errors import InvalidValue, UnknownModel

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.installing import pip_install_extra
+from genz_core.installation import pip_install_extra
 from genz_core.progress import Cancel
 
 Result = TypeVar("Result")

@@ -79,7 +79,7 @@ def drawn(
     """The requests of a question's load, with notes about them.
 
     objects: the trace (a path, a `Trace` or `Requests`) and the lengths (a path, or an array [rows,
-    2] of prompt and output tokens), by parameter name, see `app.question.asking.Asked`.
+    2] of prompt and output tokens), by parameter name, see `app.question.query.Query`.
 
     Raises:
         InvalidValue: a static batch, a file that is not a trace or has no lengths, a file name

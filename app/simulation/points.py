@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from app.question.asking import Asked, ask, read
 from app.question.parameters import ALIASES, PARAMETERS
+from app.question.query import Query, ask, read
 from app.question.verbs import parameters_of
 from app.scenario.local_files import sources
 from app.scenario.scenario import find_model
@@ -53,12 +53,12 @@ def digest(row: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
 
 
-def simulate_row(row: Mapping[str, str], asked: str) -> Row:
+def simulate_row(row: Mapping[str, str], digest: str) -> Row:
     """Simulate a row; errors are reported in its status and message.
 
-    asked: its digest.
+    digest: of the row.
     """
-    answer = dict.fromkeys(COLUMNS, "") | {"id": row.get("id", ""), "digest": asked}
+    answer = dict.fromkeys(COLUMNS, "") | {"id": row.get("id", ""), "digest": digest}
     try:
         outcome = simulate(parse(row)).run
     except RidgelineError as error:
@@ -68,14 +68,14 @@ def simulate_row(row: Mapping[str, str], asked: str) -> Row:
     return answer | {"status": "ok", "message": "; ".join(outcome.notes)} | figures
 
 
-def _redundant(slots: int, asked: Asked) -> int:
+def _redundant(slots: int, query: Query) -> int:
     """The number of redundant experts for a number of slots.
 
     Raises:
         InvalidValue: fewer slots than experts.
     """
-    q = asked.question
-    model = find_model(asked.named("model"))
+    q = query.question
+    model = find_model(query.named("model"))
     steps = model.graph(Step.decode(1.0, 1.0), Parallelism()).ops
     experts = max(
         (int(op.dims["experts_total"]) for op in steps if op.dims.get("top_k")), default=0
@@ -88,11 +88,11 @@ def _redundant(slots: int, asked: Asked) -> int:
     return slots - experts
 
 
-def parse(row: Mapping[str, str]) -> Asked:
+def parse(row: Mapping[str, str]) -> Query:
     """The question of a row; empty cells and unknown columns are ignored.
 
     Raises:
-        InvalidValue: an invalid cell, or as `app.question.asking.ask`.
+        InvalidValue: an invalid cell, or as `app.question.query.ask`.
     """
     cells = {name: text for name, text in row.items() if text and name in KNOWN and name != "id"}
     drafted = checked_size("mtp_tokens", cells.pop("mtp_tokens", 0))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.gate import refuse_meaningless_for
 from app.scenario.results import ResultTable
 from app.scenario.scenario import resolve
@@ -110,7 +110,7 @@ def _percentiles(named: Mapping[str, Any], name: str) -> str:
 
 
 def simulate(
-    asked: Asked,
+    query: Query,
     progress: Progress = silent,
     cancelled: Cancel = never,
     *,
@@ -125,9 +125,9 @@ def simulate(
         RidgelineError: as `app.scenario.scenario.resolve` and `app.simulation.run.run`.
         Cancelled: `cancelled` returned True.
     """
-    resolved = resolve(asked.question, asked.objects)
+    resolved = resolve(query.question, query.objects)
     refuse_meaningless_for(resolved)
     if not worth:
-        return Simulated(run(resolved, asked.objects, progress, cancelled))
-    found = tier_worth(resolved, asked.objects, progress, cancelled)
+        return Simulated(run(resolved, query.objects, progress, cancelled))
+    found = tier_worth(resolved, query.objects, progress, cancelled)
     return Simulated(found.whole, found)

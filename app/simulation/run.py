@@ -186,7 +186,7 @@ def run(
     Args:
         resolved: the resolved question.
         objects: its trace, lengths, draft_model and prefill_system, if given as objects, see
-            `app.question.asking.Asked`.
+            `app.question.query.Query`.
         drawn: the requests, if the caller has drawn them already.
 
     Raises:
@@ -202,8 +202,8 @@ def run(
     prefill = pools.beside(resolved, objects.get("prefill_system", ""))
     drawn = drawn or offered_load.drawn(question, objects, cancelled)
     if question.kind != "trace":  # its long requests are refused one by one
-        asked = longest(question, question.isl, question.osl), question.osl
-        if complaint := context_complaint(resolved.model, *asked):
+        lengths = longest(question, question.isl, question.osl), question.osl
+        if complaint := context_complaint(resolved.model, *lengths):
             raise ContextTooLong(complaint)
     form = ClosedForm(resolved, drawn, draft_model)
     options, kept = scaled(form)
@@ -253,12 +253,12 @@ def run(
 
 
 def run_setup(
-    asked: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
+    work: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
 ) -> tuple[Setup, Run]:
     """`run` for a setup under another question; returned with the setup, so that a page can match
     it.
     """
-    setup, question, objects = asked
+    setup, question, objects = work
     resolved = resolve_setup(replace(setup, scenario=question))
     return setup, run(resolved, objects, progress, cancelled)
 

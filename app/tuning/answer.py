@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.question.asking import Asked, read
 from app.question.parameters import PARAMETERS
+from app.question.query import Query, read
 from app.scenario import points_file
 from app.tuning.loop import Runner, Tuned, proposed, tune
 from app.tuning.outcome import Outcome
@@ -26,7 +26,7 @@ _STATUSES = ("measured", "failed", "contradicts", "no result")
 
 
 def answer(
-    asked: Asked,
+    query: Query,
     goal: str = "output_tokens_per_s",
     runs: int = 12,
     within: float = 5.0,
@@ -55,8 +55,8 @@ def answer(
     """
     if commands is not None and dry_run:
         raise InvalidValue("a dry run starts no server: leave out the server's command")
-    found, share, held = space(asked, goal), within / 100.0, level / 100.0
-    study = opened(folder, asked, goal, _words(commands, dry_run))
+    found, share, held = space(query, goal), within / 100.0, level / 100.0
+    study = opened(folder, query, goal, _words(commands, dry_run))
     if measured and study.records:
         raise InvalidValue("measured runs and a folder with runs were both given: give one of them")
     for row in measured:
@@ -67,13 +67,13 @@ def answer(
         return Tuned(found, tuple(study.records), choice, choice.stop, share, held)
     runner: Runner
     if commands is not None:
-        runner = RealServer(asked, commands)
+        runner = RealServer(query, commands)
     else:
-        runner = SimulatedServer(asked, hidden_moves(asked.question.seed))
+        runner = SimulatedServer(query, hidden_moves(query.question.seed))
     done = tune(found, runner, study, runs, share, held, progress, cancelled)
     if folder is not None:
         (folder / REPORT).write_text(markdown(done), encoding="utf-8")
-        if commands is not None and (taught := points(asked, done.records)):
+        if commands is not None and (taught := points(query, done.records)):
             points_file.write(folder / POINTS, taught, tuple(taught[0]))
     return done
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.question.asking import ask
 from app.question.extras import extras_of, read_extras
+from app.question.query import ask
 from app.tuning import report
 from app.tuning.answer import answer
 from genz_core.progress import Cancel, Progress

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from app.tuning.choosing import Choice, best_of, choose
+from app.tuning.next_setting import Choice, best_of, choose
 from app.tuning.outcome import Outcome
 from app.tuning.space import Setting, Space, words
 from app.tuning.study import Record, Study

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from app.planning.targets import FIGURES
-from app.question.asking import Asked
 from app.question.parameters import PARAMETERS
+from app.question.query import Query
 from app.tuning.outcome import Outcome
 from app.tuning.space import Setting, devices_of
 from app.tuning.template import checked, filled, names
@@ -26,7 +26,7 @@ from genz_core.errors import InvalidValue, MeasurementError, ReportError
 from genz_core.progress import Cancel, Cancelled, Progress
 from profilers import account
 from profilers.collect import programs
-from profilers.collect.serving import clients, endpoint, starting
+from profilers.collect.serving import clients, endpoint, local_servers
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.endpoint_load import EndpointLoad
 from profilers.serving_results import ServingMeasurement, read_results
@@ -85,7 +85,7 @@ class Commands:
 class RealServer:
     """A runner of settings."""
 
-    asked: Asked
+    query: Query
     commands: Commands
 
     def __call__(
@@ -103,7 +103,7 @@ class RealServer:
 
     def values(self, setting: Setting, folder: Path, port: int) -> dict[str, Any]:
         """Values for the placeholders of the commands."""
-        q = self.asked.question
+        q = self.query.question
         return {
             **{name: getattr(q, name) for name in PARAMETERS},
             **setting,
@@ -116,14 +116,14 @@ class RealServer:
     def _run(
         self, setting: Setting, folder: Path, progress: Progress, cancelled: Cancel
     ) -> Outcome:
-        values, log = self.values(setting, folder, starting.free_port()), folder / SERVER_LOG
+        values, log = self.values(setting, folder, local_servers.free_port()), folder / SERVER_LOG
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         with programs.background(filled(self.commands.server, values), log, environment) as child:
             progress(0.05, "starting the server")
             health = self.commands.health
             ready = (health.strip("/"),) if health else _READY
             pages = [f"{values['address']}/{page}" for page in ready]
-            if why := starting.why_not_ready(child, pages, self.commands.start_s, cancelled):
+            if why := local_servers.why_not_ready(child, pages, self.commands.start_s, cancelled):
                 return Outcome("failed", why=why, log=_tail(log))
             progress(0.4, "under load")
             return self._loaded(child, setting, values, folder, cancelled)
@@ -151,7 +151,7 @@ class RealServer:
                 why = died.format(child.poll())
                 return Outcome("failed", why=why, log=_tail(folder / SERVER_LOG))
             return Outcome("no result", why=str(error), log=_tail(folder / CLIENT_LOG))
-        return of_measurement(found, devices_of(self.asked, setting))
+        return of_measurement(found, devices_of(self.query, setting))
 
     def _measured(
         self, values: Mapping[str, Any], folder: Path, stop: Cancel
@@ -163,7 +163,7 @@ class RealServer:
         """
         commands, result = self.commands, folder / RESULT
         if commands.client in CLIENTS:
-            q = self.asked.question
+            q = self.query.question
             load = EndpointLoad(
                 int(q.concurrency or 0), float(q.rate or 0.0), int(q.requests or 0), q.isl, q.osl,
                 seed=q.seed % 2**31,
@@ -208,4 +208,4 @@ def of_measurement(found: ServingMeasurement, devices: float) -> Outcome:
 
 
 def _tail(log: Path) -> tuple[str, ...]:
-    return starting.last_lines(log, _LINES, _LONGEST_LINE)
+    return local_servers.last_lines(log, _LINES, _LONGEST_LINE)

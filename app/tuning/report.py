@@ -9,8 +9,8 @@ from typing import Any
 
 from app.answers.table import TableFormat, render
 from app.planning.targets import FIGURES
-from app.tuning.learning import noise
 from app.tuning.loop import Tuned, usable_runs
+from app.tuning.settings_model import noise
 from app.tuning.space import Space, words
 from app.tuning.study import Record
 

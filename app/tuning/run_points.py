@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from app.question import typed
-from app.question.asking import Asked
+from app.question import literals
+from app.question.query import Query
 from app.scenario.points_row import KNOWN
 from app.tuning.study import Record
 
@@ -16,12 +16,12 @@ _NEEDED = ("model", "system", "isl", "osl")
 _MEASURED = {"ttft": "measured_ttft_s", "tpot": "measured_tpot_s"}
 
 
-def points(asked: Asked, records: Sequence[Record]) -> list[dict[str, str]]:
+def points(query: Query, records: Sequence[Record]) -> list[dict[str, str]]:
     """The measured runs with a latency as rows of a points file, all with the same columns."""
     stated = {
-        name: typed.text(getattr(asked.question, name))
+        name: literals.text(getattr(query.question, name))
         for name in KNOWN
-        if name in asked.given or name in _NEEDED
+        if name in query.given or name in _NEEDED
     }
     rows = []
     for record in records:
@@ -31,7 +31,7 @@ def points(asked: Asked, records: Sequence[Record]) -> list[dict[str, str]]:
             if math.isfinite(value := record.outcome.figures.get(name, math.nan))
         }
         if record.outcome.status == "measured" and figures:
-            chosen = {name: typed.text(v) for name, v in record.setting.items() if name in KNOWN}
+            chosen = {name: literals.text(v) for name, v in record.setting.items() if name in KNOWN}
             rows.append({"id": f"run {record.number}", **stated, **chosen, **figures})
     columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
     return [{name: row.get(name, "") for name in columns} for row in rows]

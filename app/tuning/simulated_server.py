@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.gate import refuse_meaningless_for
 from app.scenario.scenario import Resolved, resolve
 from app.simulation import rows
@@ -37,7 +37,7 @@ def hidden_moves(seed: int) -> Array:
 class SimulatedServer:
     """A runner of settings.  moves: changes of the engine's constants, see `hidden_moves`."""
 
-    asked: Asked
+    query: Query
     moves: Array
 
     def __call__(
@@ -45,11 +45,11 @@ class SimulatedServer:
     ) -> Outcome:
         """The simulated run of a setting; a setting that cannot run is a failed start."""
         try:
-            asked = of_setting(self.asked, setting, "simulate")
-            question = replace(asked.question, seed=self.asked.question.seed)
-            resolved = resolve(question, asked.objects)
+            query = of_setting(self.query, setting, "simulate")
+            question = replace(query.question, seed=self.query.question.seed)
+            resolved = resolve(question, query.objects)
             refuse_meaningless_for(resolved)
-            found = run(self._true(resolved), asked.objects, progress, cancelled)
+            found = run(self._true(resolved), query.objects, progress, cancelled)
         except RidgelineError as error:
             return Outcome("failed", why=str(error))
         figures = rows.figures(found)

@@ -19,8 +19,8 @@ from app.benchmarks.levels import quantile
 from app.planning.demand import lengths
 from app.planning.space import formats
 from app.planning.targets import FIGURES, Figure, Target, figure, parse_targets
-from app.question.asking import Asked, ask
 from app.question.parameters import PARAMETERS
+from app.question.query import Query, ask
 from app.question.verbs import VERBS, parameters_of
 from app.scenario import results
 from app.scenario.scenario import find_model, find_system
@@ -60,7 +60,7 @@ class Space:
     with the reason.  expected: by figure.  features: coordinates of the settings, [settings, axes].
     """
 
-    asked: Asked
+    query: Query
     goal: Figure
     targets: tuple[Target, ...]
     settings: tuple[Setting, ...]
@@ -85,7 +85,7 @@ class Space:
                 return number
         raise InvalidValue(
             f"{words(setting) or 'no parameter'} is not a setting of this search: give each of "
-            f"{', '.join(self.asked.several)} one of the values that are tried"
+            f"{', '.join(self.query.several)} one of the values that are tried"
         )
 
 
@@ -97,7 +97,7 @@ def words(setting: Setting) -> str:
     )
 
 
-def space(asked: Asked, goal: str) -> Space:
+def space(query: Query, goal: str) -> Space:
     """The priced settings of a question.
 
     goal: name of the figure to optimise.
@@ -107,15 +107,15 @@ def space(asked: Asked, goal: str) -> Space:
             setting that can run.
     """
     for name in ("model", "draft_model"):  # unknown names are reported first
-        if source := asked.named(name):
+        if source := query.named(name):
             find_model(source)
-    find_system(asked.named("system"))
-    best, targets = _measured(figure(goal)), parse_targets(", ".join(asked.question.target))
+    find_system(query.named("system"))
+    best, targets = _measured(figure(goal)), parse_targets(", ".join(query.question.target))
     for target in targets:
         _measured(target.figure)
     axes = {
-        name: formats(asked, name) if name in ("weights", "kv") else tuple(dict.fromkeys(values))
-        for name, values in asked.several.items()
+        name: formats(query, name) if name in ("weights", "kv") else tuple(dict.fromkeys(values))
+        for name, values in query.several.items()
     }
     count = math.prod(len(values) for values in axes.values())
     if not axes or count < 2:
@@ -127,7 +127,7 @@ def space(asked: Asked, goal: str) -> Space:
     if count > MOST:
         raise InvalidValue(f"{count:,} settings: give at most {MOST:,}")
     every = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-    rows, refused = _priced(asked, every)
+    rows, refused = _priced(query, every)
     able = [at for at, row in enumerate(rows) if row is not None]
     if not able:
         raise InvalidValue(
@@ -135,17 +135,17 @@ def space(asked: Asked, goal: str) -> Space:
             f"{words(every[0])}: {refused[0][1]}"
         )
     kept, found = [every[at] for at in able], [row for row in rows if row is not None]
-    devices = np.array([devices_of(asked, setting) for setting in kept])
+    devices = np.array([devices_of(query, setting) for setting in kept])
     figures = {one.name: one for one in (best, *(target.figure for target in targets))}
-    wanted = lengths(asked.question).wanted
+    wanted = lengths(query.question).wanted
     expected = {name: _expected(one, found, devices, wanted) for name, one in figures.items()}
     return Space(
-        asked, best, targets, tuple(kept), tuple(refused), expected,
+        query, best, targets, tuple(kept), tuple(refused), expected,
         _features(axes, kept, found),
     )  # fmt: skip
 
 
-def of_setting(asked: Asked, setting: Setting, verb: str) -> Asked:
+def of_setting(query: Query, setting: Setting, verb: str) -> Query:
     """The question for another verb with the values of one setting.
 
     Raises:
@@ -153,9 +153,9 @@ def of_setting(asked: Asked, setting: Setting, verb: str) -> Asked:
     """
     known = parameters_of(verb)
     given = {
-        name: asked.objects.get(name, getattr(asked.question, name))
+        name: query.objects.get(name, getattr(query.question, name))
         for name in PARAMETERS
-        if name in asked.given and name not in asked.several and name not in ("target", "seed")
+        if name in query.given and name not in query.several and name not in ("target", "seed")
     }
     if strange := next((name for name in given if name not in known), ""):
         raise InvalidValue(f"{strange} does not apply to {verb}: leave it out")
@@ -182,7 +182,7 @@ def _measured(one: Figure) -> Figure:
 
 
 def _priced(
-    asked: Asked, every: Sequence[Setting]
+    query: Query, every: Sequence[Setting]
 ) -> tuple[list[dict[str, Any] | None], list[tuple[Setting, str]]]:
     """The closed form's row of every setting, None if it cannot run, and the settings with reasons.
 
@@ -190,8 +190,8 @@ def _priced(
     """
     side = [
         name
-        for name in asked.several
-        if PARAMETERS[name].array and PARAMETERS[name].numeric and None not in asked.several[name]
+        for name in query.several
+        if PARAMETERS[name].array and PARAMETERS[name].numeric and None not in query.several[name]
     ]
     groups: dict[tuple[Any, ...], list[int]] = {}
     for at, setting in enumerate(every):
@@ -205,7 +205,7 @@ def _priced(
         alike = {name: value for name, value in first.items() if name not in side}
         beside = {name: [every[at][name] for at in members] for name in side}
         try:
-            question = of_setting(asked, {**alike, **beside}, "serve")
+            question = of_setting(query, {**alike, **beside}, "serve")
             found = results.serve(question, "status").rows
         except RidgelineError as error:
             refused += [(at, str(error)) for at in members]
@@ -218,10 +218,10 @@ def _priced(
     return rows, [(every[at], why) for at, why in sorted(refused, key=lambda one: one[0])]
 
 
-def devices_of(asked: Asked, setting: Setting) -> float:
+def devices_of(query: Query, setting: Setting) -> float:
     """Devices of the server of a setting."""
     return math.prod(
-        int(setting.get(name, getattr(asked.question, name)) or 1) for name in ("tp", "pp", "dp")
+        int(setting.get(name, getattr(query.question, name)) or 1) for name in ("tp", "pp", "dp")
     )
 
 

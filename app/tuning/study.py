@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from app.answers.table import to_json
-from app.question.asking import Asked
 from app.question.parameters import PARAMETERS
+from app.question.query import Query
 from app.tuning.outcome import Outcome, outcome_of
 from app.tuning.space import Setting
 from genz_core.errors import InvalidValue
@@ -54,14 +54,14 @@ class Record:
         }
 
 
-def asked_document(asked: Asked, goal: str, server: str) -> dict[str, Any]:
+def asked_document(query: Query, goal: str, server: str) -> dict[str, Any]:
     """The question, goal and server of a search, as stored in study.json."""
-    stated = {name: getattr(asked.question, name) for name in PARAMETERS if name in asked.given}
+    stated = {name: getattr(query.question, name) for name in PARAMETERS if name in query.given}
     document = {
         "goal": goal,
         "server": server,
-        "question": {n: v for n, v in stated.items() if n not in asked.several},
-        "settings": {name: list(values) for name, values in asked.several.items()},
+        "question": {n: v for n, v in stated.items() if n not in query.several},
+        "settings": {name: list(values) for name, values in query.several.items()},
     }
     found: dict[str, Any] = json.loads(to_json(document))
     return found
@@ -96,7 +96,7 @@ class Study:
         self.records.append(record)
 
 
-def opened(folder: Path | None, asked: Asked, goal: str, server: str) -> Study:
+def opened(folder: Path | None, query: Query, goal: str, server: str) -> Study:
     """The study of a folder, new or to be continued.
 
     server: name of what runs the settings; "" if the caller only wants the next setting.
@@ -106,7 +106,7 @@ def opened(folder: Path | None, asked: Asked, goal: str, server: str) -> Study:
     """
     if folder is None:
         return Study()
-    wanted = asked_document(asked, goal, server)
+    wanted = asked_document(query, goal, server)
     file = folder / _STUDY
     try:
         if file.exists():

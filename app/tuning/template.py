@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from app.question import typed
+from app.question import literals
 from app.question.parameters import ALIASES, PARAMETERS
 from genz_core.errors import InvalidValue
 
@@ -42,7 +42,7 @@ def filled(template: str, values: Mapping[str, Any]) -> list[str]:
 
     def said(name: re.Match[str]) -> str:
         value = _value(name[1], values)
-        return "" if value is None else typed.text(value)
+        return "" if value is None else literals.text(value)
 
     words = shlex.split(_PART.sub(kept, template))
     return [_NAME.sub(said, word) for word in words]
@@ -70,7 +70,7 @@ def checked(template: str) -> str:
     known = (*PARAMETERS, *BESIDE)
     for name in names(template):
         if ALIASES.get(name, name) not in known:
-            hint = typed.did_you_mean(typed.near(name, known), BESIDE)
+            hint = literals.did_you_mean(literals.near(name, known), BESIDE)
             raise InvalidValue(f"the command names {{{name}}}, which is not a parameter: {hint}")
     return template
 

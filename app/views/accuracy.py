@@ -8,7 +8,7 @@ import streamlit as st
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
 from app.charts import parity
 from app.charts.figure import Figure
-from app.dashboard import cached, explanations, export, sidebar
+from app.dashboard import caches, explanations, export, sidebar
 from app.dashboard.widgets import Points, choose, parity_and_errors, pick, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
@@ -83,7 +83,7 @@ def operator_parity(points: Points) -> dict[str, Figure]:
 
 def measured_points_area(area: str) -> None:
     """Draw the area "Batch points" or "Serving": errors by split and column, worst rows, peers."""
-    records, serving = cached.measured_records(area.casefold()), area == "Serving"
+    records, serving = caches.measured_records(area.casefold()), area == "Serving"
     with st.container(horizontal=True):
         metric = choice("Figure", ["tpot_s", "ttft_s"], "accuracy_metric") if serving else None
         by = choice("By", GROUPS[area], f"accuracy_by_{'serving' if serving else 'batch'}")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.dashboard import cached, explanations, export, pinned, sidebar, strip, tracing
+from app.dashboard import caches, explanations, export, pinned_scenarios, sidebar, strip, tracing
 from app.dashboard.load import alone, as_batch
 from app.dashboard.panels import first_page
 from app.dashboard.panels.all_loads import all_loads
@@ -24,8 +24,8 @@ def main() -> None:
     with sidebar.stopping():
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
-        resolved = cached.deployed(setup)
-        cached.priced(alone(setup))  # refuses degrees that cannot split the model
+        resolved = caches.deployed(setup)
+        caches.priced(alone(setup))  # refuses degrees that cannot split the model
     st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
     kind, reads = setup.scenario.kind, not generates(resolved.model)
     with sidebar.stopping():
@@ -64,7 +64,7 @@ def _static(setup: Setup, *, first: bool = True) -> Setup:
     """
     if first:
         strip.say(setup.scenario, "estimate")
-    setup, resolved, estimate = sidebar.gated(setup, cached.deployed(setup), cached.priced(setup))
+    setup, resolved, estimate = sidebar.gated(setup, caches.deployed(setup), caches.priced(setup))
     st.caption(explanations.configuration(setup, resolved, estimate))
     figures, table = static_answer(setup, resolved, estimate, first=first)
     _foot("static", setup, figures, table, explanations.formulas(setup, resolved, estimate),
@@ -90,7 +90,7 @@ def _foot(name: str, setup: Setup, figures, table, how: str, command: str) -> No
                 st.code(command, language="bash", wrap_lines=True)
         export.downloads(name, figures, table, setup)
         st.button("Pin", key=f"pin_{name}", icon=":material/keep:",
-                  on_click=pinned.pin, disabled=pinned.full())  # fmt: skip
+                  on_click=pinned_scenarios.pin, disabled=pinned_scenarios.full())  # fmt: skip
 
 
 main()

@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from app.dashboard import pinned, sidebar
+from app.dashboard import pinned_scenarios, sidebar
 from app.dashboard.panels import compare_by, compare_pinned, frontier
 from app.dashboard.widgets import choose
 
 setup = sidebar.chosen_setup()
 st.title("Compare", anchor=False)
 parts = ("Frontier", *compare_by.TABS, "Pinned")
-usual = "Pinned" if pinned.pinned_scenarios() else "Frontier"
+usual = "Pinned" if pinned_scenarios.pinned_scenarios() else "Frontier"
 part = choose("Part", parts, "part", default=usual, label_visibility="collapsed")
 if part == "Frontier":
     frontier.show(setup)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.watching.pages import Look, recorded
 from app.watching.watch import Event, Watched, Watcher, watched
 from genz_core.errors import InvalidValue
@@ -13,7 +13,7 @@ from genz_core.progress import Cancel, never
 
 
 def of_recordings(
-    asked: Asked,
+    query: Query,
     paths: Sequence[Path],
     window: float = 60.0,
     cancelled: Cancel = never,
@@ -23,28 +23,28 @@ def of_recordings(
     Raises:
         ReportError: one is not a recording.  InvalidValue: no model is named.
     """
-    return of_looks(asked, _every(paths), window, cancelled)
+    return of_looks(query, _every(paths), window, cancelled)
 
 
 def of_looks(
-    asked: Asked, looks: Iterable[Look], window: float = 60.0, cancelled: Cancel = never
+    query: Query, looks: Iterable[Look], window: float = 60.0, cancelled: Cancel = never
 ) -> Watched:
     """Watch samples that were taken before.
 
     Raises:
         InvalidValue: no model is named.
     """
-    refuse_unnamed(asked)
-    return followed(Watcher(asked, window), looks, cancelled=cancelled)
+    refuse_unnamed(query)
+    return followed(Watcher(query, window), looks, cancelled=cancelled)
 
 
-def refuse_unnamed(asked: Asked) -> None:
+def refuse_unnamed(query: Query) -> None:
     """Refuse a question without a model, because a page does not state what runs on which hardware.
 
     Raises:
         InvalidValue: it names none.
     """
-    if "model" not in asked.given:
+    if "model" not in query.given:
         raise InvalidValue(
             "a metrics page does not say what serves it: name the model, its system and engine"
         )

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from app.watching.expected import Conditions, Pricing
+from app.watching.prediction import Conditions, Pricing
 
 LOAD, LENGTHS, HITS, PREEMPTIONS, STEPS = (
     "load", "lengths", "cache hits", "preemptions", "steps",

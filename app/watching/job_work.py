@@ -6,8 +6,8 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from app.question.asking import ask
 from app.question.extras import extras_of, read_extras
+from app.question.query import ask
 from app.watching.answer import of_looks
 from app.watching.pages import looks_of
 from genz_core.progress import Cancel, Progress

@@ -9,9 +9,9 @@ from pathlib import Path
 from scipy.optimize import brentq
 
 from app.calibration.from_one_run import LEAST, MOST
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.scenario import resolve
-from app.watching.expected import Pricing, mean_of
+from app.watching.prediction import Pricing, mean_of
 from app.watching.watch import LEARN, Watched
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue
@@ -19,7 +19,7 @@ from hardware_db import recipes
 from hardware_db.recipes import StepScale
 
 
-def scale_of(asked: Asked, found: Watched) -> StepScale:
+def scale_of(query: Query, found: Watched) -> StepScale:
     """The scale of the steps for which the predicted TPOT equals that of the latest windows.
 
     Raises:
@@ -30,7 +30,7 @@ def scale_of(asked: Asked, found: Watched) -> StepScale:
         raise InvalidValue(
             f"{len(recent)} windows with a TPOT that can be priced: watch at least {LEARN}"
         )
-    pricing, where = Pricing(asked), mean_of([one.conditions for one in recent])
+    pricing, where = Pricing(query), mean_of([one.conditions for one in recent])
     measured = sum(one.measured["tpot_s"] for one in recent) / len(recent)
 
     def miss(log: float) -> float:
@@ -48,8 +48,8 @@ def scale_of(asked: Asked, found: Watched) -> StepScale:
     return StepScale(scale, measured, words, date.today().isoformat())
 
 
-def keep(asked: Asked, scale: StepScale) -> Path:
+def keep(query: Query, scale: StepScale) -> Path:
     """Save a scale among the user's own calibrations; returns their file."""
-    resolved = resolve(asked.question, asked.objects)
+    resolved = resolve(query.question, query.objects)
     key = recipe_key(resolved.engine, resolved.model, resolved.system)
     return recipes.keep_step_scale(key, resolved.scenario.parallelism, scale)

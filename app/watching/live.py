@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.watching.answer import followed, refuse_unnamed
 from app.watching.exporter import Exporter
 from app.watching.follow import RequestLog, follow
@@ -34,7 +34,7 @@ class Live:
 
 
 def of_page(
-    asked: Asked,
+    query: Query,
     address: str,
     live: Live,
     told: Callable[[Event], None] = lambda event: None,
@@ -48,8 +48,8 @@ def of_page(
         InvalidValue: no model is named, or the port is taken.  MeasurementError: a package is
         missing.  ReportError: `log` is not a log of requests.
     """
-    refuse_unnamed(asked)
-    watcher = Watcher(asked, live.window_s, RequestLog(live.log) if live.log else None)
+    refuse_unnamed(query)
+    watcher = Watcher(query, live.window_s, RequestLog(live.log) if live.log else None)
     with ExitStack() as stack:
         exporter = None
         if live.port is not None:

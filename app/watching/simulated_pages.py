@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario.scenario import resolve
 from app.simulation.run import run
 from app.watching.pages import Look

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 from typing import Any
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.watching.causes import STEPS, Change, change
-from app.watching.expected import FIGURES, Conditions, Pricing, mean_of
 from app.watching.pages import Between, Look, between, page_of
+from app.watching.prediction import FIGURES, Conditions, Pricing, mean_of
 from app.wording import quantities
 from genz_core.errors import ReportError
 from profilers.serving_results import ServingMeasurement
@@ -125,9 +125,9 @@ class Watcher:
     for those that the page lacks; None without a log.
     """
 
-    def __init__(self, asked: Asked, window_s: float = 60.0, log: Reader | None = None) -> None:
-        self.pricing, self.window_s, self.log = Pricing(asked), window_s, log
-        self.stated = asked
+    def __init__(self, query: Query, window_s: float = 60.0, log: Reader | None = None) -> None:
+        self.pricing, self.window_s, self.log = Pricing(query), window_s, log
+        self.stated = query
         self.windows: list[Window] = []
         self.events: list[Event] = []
         self.up = False

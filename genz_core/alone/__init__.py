@@ -7,7 +7,7 @@ that change more than numbers) are priced as an array of length one.
 
 The files in reading order:
 
-asked.py     which configurations have a program, and when one is made; `priced`
+program_choice.py  which configurations have a program, and when one is made; `priced`
 program.py   the program of a deployment: its inputs, and the estimate made from its results
 steps.py     a step on symbols, from its plan's parts at its nodes
 kernels.py   the kernels that steps need, grouped by formula

@@ -16,8 +16,8 @@ from genz_core.errors import InvalidValue
 from genz_core.memory import memory
 from genz_core.serving.disaggregation import Disaggregation, ServingPool
 from genz_core.serving.load_checks import check_load, of_kind, rates
-from genz_core.serving.pools.asked import Combinations, Habits, Learned
 from genz_core.serving.pools.load import PooledLoad, pooled_load
+from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.served_model import OVERLOADED, ServedModel
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic

@@ -21,7 +21,7 @@ from model_registry.graph.other_kinds import as_kind
 from model_registry.kinds import other_kind, refuse_other_kinds, runs_as_decoder
 from model_registry.quantization.gguf_mixtures import is_mixture
 from model_registry.quantization.overrides import override_formats, quantised_formats
-from model_registry.quantization.published import published_precision
+from model_registry.quantization.published_tensors import published_precision
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.quantization.tensor_layout import tensor_layout
 from model_registry.spec import ModelSpec

@@ -23,7 +23,7 @@ from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownModel, Unknown
 from genz_core.precision import FORMATS, canonical
 from model_registry.finding.catalog import ShippedModel, shipped_model, shipped_models
 from model_registry.finding.libraries import library_name
-from model_registry.finding.unshipped import reason_unshipped
+from model_registry.finding.unshipped_models import reason_unshipped
 from model_registry.kinds import refuse_other_names
 
 Matched = Literal["name", "alias", "re-release", "fine-tune", "beginning"]

@@ -16,8 +16,8 @@ from model_registry.modules import calls, costs
 from model_registry.modules.entry import FIGURES, ChildModule, ModuleEntry
 from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.modules.store import model_key
-from model_registry.tracing.building import build_on_meta, quiet, require_torch
 from model_registry.tracing.capture import record_module, record_pass
+from model_registry.tracing.meta_model import build_on_meta, quiet, require_torch
 from model_registry.tracing.records import DispatchedOp
 
 Sizes = Mapping[str, int]

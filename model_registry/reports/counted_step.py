@@ -20,7 +20,7 @@ from model_registry.spec import ModelInputs
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StepQuery:
     """A step: tokens of each query, number of queries, degrees, and formats instead of the model's.
 
     inputs: images that each query reads with its new tokens, which are then text only.
@@ -46,7 +46,7 @@ class CountedStep:
         return {**json.loads(static_table.as_json(self.table)), **self.document}
 
 
-def count(data: Mapping[str, Any], asked: Asked) -> CountedStep:
+def count(data: Mapping[str, Any], asked: StepQuery) -> CountedStep:
     """Count a step of the model that a document of `step_documents` carries.
 
     Raises:

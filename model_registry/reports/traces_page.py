@@ -23,7 +23,7 @@ from model_registry.finding.loading import load
 from model_registry.graph.model import DescribedModel
 from model_registry.reports.symbolic import graph_total
 from model_registry.tracing import trace
-from model_registry.tracing.building import default_config
+from model_registry.tracing.meta_model import default_config
 
 #: Further types, each traced at the default config of its class.
 FURTHER = (

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from genz_core.errors import UnsupportedModel
 from model_registry.tracing import rewrites
-from model_registry.tracing.building import MetaModel, language_parameters, parameter_sizes
 from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall, RowUnit
 from model_registry.tracing.capture import record_pass
 from model_registry.tracing.grouping import TraceSetup
 from model_registry.tracing.held_layers import with_held_layers
+from model_registry.tracing.meta_model import MetaModel, language_parameters, parameter_sizes
 from model_registry.tracing.records import Segment
 from model_registry.tracing.segment_calls import SegmentReader
 

@@ -14,10 +14,10 @@ from model_registry.kinds import refuse_other_kinds
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.spec import Block, FeedForward, Layer, ModelSpec
 from model_registry.tracing import program_cache
-from model_registry.tracing.building import build_on_meta, one_line, quiet
 from model_registry.tracing.calls import Program, ProgramCall
 from model_registry.tracing.checks import checked_config
 from model_registry.tracing.lowering import lower_block
+from model_registry.tracing.meta_model import build_on_meta, one_line, quiet
 from model_registry.tracing.mixers import spec_block
 from model_registry.tracing.named_class import check_named_class
 from model_registry.tracing.rewrites import REWRITES

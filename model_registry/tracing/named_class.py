@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from genz_core.errors import UnsupportedModel
-from model_registry.tracing.building import language_parameters
 from model_registry.tracing.checks import bounded_modules
+from model_registry.tracing.meta_model import language_parameters
 
 #: Classes of transformers that generate; `kinds` recognises other classes by their heads.
 _GENERATES = re.compile(r"(ForCausalLM|ForConditionalGeneration|LMHeadModel)$")

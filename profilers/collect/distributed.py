@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from genz_core import installing
+from genz_core import installation
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancel, never
 from genz_core.types import Workload
 from profilers.collect import programs
-from profilers.collect.building import RunSettings, check_settings, libraries
 from profilers.collect.machine import cpu
+from profilers.collect.measured_model import RunSettings, check_settings, libraries
 from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
 
 _LEAST_RANKS, _MOST_RANKS = 1, 64
@@ -73,7 +73,7 @@ def torchrun_argv(folder: Path, ranks: int) -> list[str]:
 
 def _launch(argv: Sequence[str], log: Path, timeout_s: float, cancelled: Cancel) -> None:
     """Run torchrun with its output in `log`; raise with the cause where it fails."""
-    environment = {"OMP_NUM_THREADS": "1", **installing.environment()}
+    environment = {"OMP_NUM_THREADS": "1", **installation.environment()}
     code = programs.run(argv, log, "torchrun", timeout_s, cancelled, environment)
     if code != 0:
         text = log.read_text(encoding="utf-8", errors="replace")

@@ -65,7 +65,7 @@ def _host_s(bench: Bench, clock: Clock, layers: int, repeats: int = 41) -> float
     """
     import torch
 
-    from profilers.collect.building import RunSettings, build
+    from profilers.collect.measured_model import RunSettings, build
 
     config = {
         "model_type": "llama", "hidden_size": 64, "intermediate_size": 128,

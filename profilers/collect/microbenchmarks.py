@@ -22,9 +22,9 @@ from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.types import Num
 from profilers.collect.bench import Bench, Case, Run
-from profilers.collect.building import first_line
 from profilers.collect.cases import standard_cases
 from profilers.collect.clock import Clock
+from profilers.collect.measured_model import first_line
 from profilers.spread import relative_spread
 
 _ROUNDS = 9

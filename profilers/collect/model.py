@@ -17,7 +17,8 @@ from typing import Any
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.types import Workload
-from profilers.collect.building import (
+from profilers.collect.clock import Clock
+from profilers.collect.measured_model import (
     RunSettings,
     build,
     check_settings,
@@ -30,7 +31,6 @@ from profilers.collect.building import (
     pick_device,
     vocabulary,
 )
-from profilers.collect.clock import Clock
 from profilers.collect.nvtx_ranges import module_ranges, phase_range
 from profilers.collect.operator_clock import (
     PhaseMark,

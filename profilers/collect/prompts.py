@@ -9,7 +9,8 @@ from typing import Any
 
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
-from profilers.collect.building import (
+from profilers.collect.clock import Clock
+from profilers.collect.measured_model import (
     RunSettings,
     build,
     check_settings,
@@ -19,7 +20,6 @@ from profilers.collect.building import (
     libraries,
     pick_device,
 )
-from profilers.collect.clock import Clock
 from profilers.collect.model import one_request
 from profilers.collect.nvtx_ranges import phase_range
 from profilers.prompt_sizes import PromptSizes

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MeasurementError, RidgelineError
-from profilers.collect.building import RunSettings, build, first_line, pick_device
 from profilers.collect.cases import collectives
 from profilers.collect.clock import Clock
+from profilers.collect.measured_model import RunSettings, build, first_line, pick_device
 from profilers.collect.microbenchmarks import run_suite
 from profilers.collect.model import one_request
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
-from profilers.collect.building import (
+from profilers.collect.clock import Clock
+from profilers.collect.measured_model import (
     RunSettings,
     build,
     check_settings,
@@ -25,7 +26,6 @@ from profilers.collect.building import (
     text_config,
     vocabulary,
 )
-from profilers.collect.clock import Clock
 from profilers.steps import VISIT, MeasuredStep, StepPoint
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from genz_core.errors import ReportError
+from profilers.report_text import shortened
 from profilers.serving_results.measurement import ServingMeasurement, Stated
-from profilers.wording import shortened
 
 #: Only this many bytes are read; a server prints all of this before its first request.
 _READ_BYTES = 4_000_000

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.installing import pip_install
-from profilers.collect.building import libraries
+from genz_core.installation import pip_install
+from profilers.collect.measured_model import libraries
 from profilers.collect.serving.prompts import WORDS
 
 #: Formats of matrices by the names of the question: type of a tensor in GGUF.

@@ -17,7 +17,7 @@ from pathlib import Path
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancel, never
 from profilers.collect import programs
-from profilers.collect.serving import starting
+from profilers.collect.serving import local_servers
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.own_server import RunningServer
 
@@ -68,12 +68,12 @@ def running(
         MeasurementError: it is not installed, ends at once, or does not answer in time.
         Cancelled: `cancelled` returned True before it answered.
     """
-    port = starting.free_port()
+    port = local_servers.free_port()
     argv = [found(program), *arguments(str(file), settings), "--port", str(port)]
     with programs.background(argv, log, dict(os.environ)) as child:
         address = f"http://127.0.0.1:{port}"
-        if starting.why_not_ready(child, [f"{address}/health"], _START_S, cancelled):
-            said = "".join(starting.last_lines(log, 1, 300)).strip()
+        if local_servers.why_not_ready(child, [f"{address}/health"], _START_S, cancelled):
+            said = "".join(local_servers.last_lines(log, 1, 300)).strip()
             raise MeasurementError(f"{PROGRAM} did not start: {said or 'it said nothing'}")
         yield RunningServer(Server(address, file.stem), child.pid)
 

@@ -219,7 +219,7 @@ def _simulations(count: int, cluster: str) -> None:
 
 def _plan(systems: int, cluster: str) -> None:
     from app.planning import answer
-    from app.question.asking import ask
+    from app.question.query import ask
     from app.simulation.executor import Where
     from tests.benchmarks.test_planning_speed import SYSTEMS
 

@@ -33,7 +33,7 @@ from app.benchmarks.deployment import Deployment, deployment
 from app.benchmarks.replay import replay
 from app.calibration import machine
 from app.calibration.own_server import SCHEDULER
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario.local_files import sources
 from profilers.collect.machine_document import ENGINE, SLUG
 from profilers.collect.serving import own_server

@@ -56,7 +56,7 @@ def test_a_hundred_thousand_requests_at_a_rate():
 
 DAY = """
 import time
-from app.question.asking import ask
+from app.question.query import ask
 from app.scaling.fleet_run import Deployed
 from app.scaling.policies import Scaling
 from genz_core.serving.simulation import ReplicaSetPlan

@@ -28,7 +28,7 @@ import numpy as np
 
 from app.answers.table import TableFormat, render
 from app.calibration import machine
-from app.question.asking import Asked, ask
+from app.question.query import Query, ask
 from app.scenario.local_files import sources
 from app.tuning.answer import answer
 from app.tuning.loop import Tuned
@@ -108,7 +108,7 @@ class Scored:
         return float(np.sqrt(sum(((one - one.mean()) ** 2).sum() for one in logs) / freedom))
 
 
-def question(model: Path, targets: str) -> Asked:
+def question(model: Path, targets: str) -> Query:
     """The question of the search: its settings, its load and this machine."""
     given = {"model": str(model / "config.json"), "system": SLUG, "engine": "llama.cpp",
              **LOAD, **SETTINGS}  # fmt: skip
@@ -131,9 +131,9 @@ def write_models(folder: Path) -> Path:
     return folder
 
 
-def measured(asked: Asked, run: RealServer, again: int) -> dict[str, Any]:
+def measured(query: Query, run: RealServer, again: int) -> dict[str, Any]:
     """Every setting in an order drawn at random, then two of them again, in turns."""
-    settings = space(asked, GOAL).settings
+    settings = space(query, GOAL).settings
     order = random.Random(0).sample(range(len(settings)), len(settings))
     found: dict[int, Outcome] = {}
     for number, at in enumerate(order, start=1):
@@ -213,19 +213,19 @@ def main(arguments: Sequence[str] | None = None) -> Scored:
     model = write_models(folder / "model")
     if not (folder / "data").exists():
         machine.save(machine.calibrate("cpu", told.threads, anyway=told.busy))
-    asked = question(model, told.target)
+    query = question(model, told.target)
     how = commands(server, model, told.threads)
     started = time.monotonic()
     table = folder / "all.json"
     if not table.exists():
-        table.write_text(json.dumps(measured(asked, RealServer(asked, how), told.again)))
+        table.write_text(json.dumps(measured(query, RealServer(query, how), told.again)))
     document = json.loads(table.read_text(encoding="utf-8"))
     every = [(one["setting"], outcome_of(one)) for one in document["all"]]
     repeats = [(one["setting"], one[GOAL]) for one in document["repeats"]]
     place = folder / "search"
     if place.exists():
         shutil.rmtree(place)
-    search = answer(asked, GOAL, RUNS, WITHIN * 100.0, commands=how, folder=place)
+    search = answer(query, GOAL, RUNS, WITHIN * 100.0, commands=how, folder=place)
     found = Scored(every, repeats, search, time.monotonic() - started)
     text = section(found, document.get("day", date.today().isoformat()))
     print(text)

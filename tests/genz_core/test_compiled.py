@@ -12,7 +12,7 @@ import genz_core
 import hardware_db
 import model_registry
 from genz_core import errors, schedule, workload
-from genz_core.alone import asked as alone
+from genz_core.alone import program_choice as alone
 from genz_core.alone.straight import straight
 from genz_core.compiled import pricing
 from genz_core.formulas import Formulas

@@ -161,7 +161,7 @@ _GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForProt
 
 @pytest.mark.slow
 def test_types_of_transformers_are_priced_as_what_they_are_or_refused() -> None:
-    from model_registry.tracing.building import default_config
+    from model_registry.tracing.meta_model import default_config
 
     auto = pytest.importorskip("transformers.models.auto.modeling_auto")
     encoders = set(auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
@@ -198,7 +198,7 @@ def test_a_type_of_another_kind_has_its_class_counted_exactly(model_type: str) -
     """With its default config, compared with transformers' own class on the meta device."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", minversion="5.0")
-    from model_registry.tracing.building import default_config
+    from model_registry.tracing.meta_model import default_config
 
     settings = transformers.AutoConfig.for_model(model_type)
     with torch.device("meta"):

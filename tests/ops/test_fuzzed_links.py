@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import hardware_db
-from app.dashboard import explanations, own_definitions, pinned
+from app.dashboard import explanations, own_definitions, pinned_scenarios
 from app.measuring.comparison import system_of
 from app.measuring.run_form import run_of_form
 from app.question.question import Question
@@ -59,9 +59,10 @@ PROBES: dict[str, Probe] = {
     "?weights": lambda text: _resolved(weights=text),
     "?kv": lambda text: _resolved(kv=text),
     "?tp": lambda text: checked_size("tp", text, "TP"),
-    "?pins": lambda text: [setup_from(pin) for pin in pinned.parsed(text)],
+    "?pins": lambda text: [setup_from(pin) for pin in pinned_scenarios.parsed(text)],
     "a pinned model": lambda text: [
-        resolve_setup(setup_from(pin)) for pin in pinned.parsed(json.dumps([{"model": text}]))
+        resolve_setup(setup_from(pin))
+        for pin in pinned_scenarios.parsed(json.dumps([{"model": text}]))
     ],
     "an uploaded system": hardware_db.load_yaml,
     "a pasted config": parse_config,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.commands.library.listening import (
+from app.commands.library.servers import (
     LOOPBACK,
     Log,
     LogOption,
@@ -16,7 +16,7 @@ from app.commands.library.listening import (
     users_at,
 )
 from genz_core.errors import InvalidValue
-from genz_core.installing import pip_install_extra
+from genz_core.installation import pip_install_extra
 from genz_core.limits import checked_duration
 
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")

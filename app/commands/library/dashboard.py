@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from app.commands.library.listening import LOOPBACK, Log, LogOption, check_free, check_installed
-from genz_core.installing import pip_install_extra
+from app.commands.library.servers import LOOPBACK, Log, LogOption, check_free, check_installed
+from genz_core.installation import pip_install_extra
 
 
 def register(cli: typer.Typer) -> None:

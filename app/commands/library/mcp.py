@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from app.commands.library.listening import (
+from app.commands.library.servers import (
     Log,
     LogOption,
     check_installed,
     serve_at,
     users_at,
 )
-from genz_core.installing import pip_install_extra
+from genz_core.installation import pip_install_extra
 from genz_core.limits import checked_duration
 
 

@@ -162,8 +162,8 @@ def microbench(
     output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
     json: opt.Json = False,
 ) -> None:
-    from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
+    from profilers.collect.measured_model import pick_device
     from profilers.collect.microbenchmarks import run_suite
 
     chosen = pick_device(device)

@@ -13,14 +13,14 @@ from app.commands.progress_bar import running
 
 if TYPE_CHECKING:
     from app.benchmarks.replay import Replay
-    from app.question.asking import Asked
+    from app.question.query import Query
 
 _REPLAY_ROWS = 20
 
 
 def run(
     files: Sequence[Path],
-    asked: Asked,
+    query: Query,
     level: float,
     simulate: bool,
     replay: bool,
@@ -35,10 +35,10 @@ def run(
     from app.benchmarks.findings import findings
     from app.benchmarks.replay import can_replay
     from app.benchmarks.replay import replay as run_again
-    from app.benchmarks.simulated import with_simulations
+    from app.benchmarks.simulation import with_simulations
     from app.measuring.result_table import without_empty
 
-    deployments = file_comparison.asked_of(files, asked)
+    deployments = file_comparison.asked_of(files, query)
     compared = file_comparison.compared(deployments, level)
     file_comparison.refuse_unpredicted(compared)
     replayed: list[Replay] = []

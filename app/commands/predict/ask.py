@@ -11,7 +11,7 @@ from app.answers.table import Rows, TableFormat, folded
 from app.commands import options as opt
 
 if TYPE_CHECKING:
-    from app.line.answering import Answered
+    from app.line.line_answer import Answered
 
 
 def register(cli: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def ask(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.line.answering import answer, command
+    from app.line.line_answer import answer, command
     from app.scenario.local_files import sources
 
     found = answer(" ".join(line), sources, on_error="status")
@@ -42,8 +42,8 @@ def ask(
 def _blocks(found: Answered) -> list[Rows | str]:
     """Tables and sentences of an answer, as printed by the command of its verb."""
     from app.decide import economics_words, sensitivity_rows
+    from app.planning.plan_text import sentences
     from app.planning.result import brief
-    from app.planning.wording import sentences
 
     named: Any = found.to_dict()["answer"]
     if found.verb == "plan":

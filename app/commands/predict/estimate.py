@@ -11,7 +11,7 @@ import typer
 
 from app.answers.table import TableFormat, folded, render, to_json
 from app.commands import options as opt
-from app.commands.piped import PIPE, piped
+from app.commands.piped_json import PIPE, piped
 from app.commands.question_options import Given, add_verb
 from app.wording import quantities
 from genz_core.degrees import other_count, parse_degrees, placed

@@ -10,7 +10,7 @@ import typer
 
 from app.answers.table import to_json
 from app.commands import options as opt
-from app.commands.piped import PIPE, piped
+from app.commands.piped_json import PIPE, piped
 from genz_core.errors import InvalidValue
 
 

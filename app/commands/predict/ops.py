@@ -8,7 +8,7 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.piped import PIPE, piped
+from app.commands.piped_json import PIPE, piped
 from app.commands.predict.arch import WITHOUT, parse_names
 from app.commands.question_options import Extra, Given, add_verb
 
@@ -27,11 +27,11 @@ def ops(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.model_inside import counting
+    from app.model_inside import operator_counts
     from model_registry.reports import static_table
 
     document = piped("modules", "arch") if given["model"] == PIPE else None
-    counted = counting.count(
+    counted = operator_counts.count(
         given.ask("ops"), cached_tokens, input_tokens, batch_size,
         trace=trace, without=parse_names(without), piped=document,
     )  # fmt: skip

@@ -75,8 +75,8 @@ def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
 
 def _print(named: dict[str, Any], chosen: TableFormat) -> None:
     """Print the document of an answer: the plans and the sentences about them."""
+    from app.planning.plan_text import sentences
     from app.planning.result import brief
-    from app.planning.wording import sentences
 
     rows = named["plans"]
     if chosen is not TableFormat.csv:

@@ -17,7 +17,7 @@ from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from app.answers.table import Rows
-    from app.question.asking import Asked
+    from app.question.query import Query
     from app.simulation.result import Simulated
 
 _HELP = "Simulate individual requests: percentiles, queues and preemptions of a load or a trace."
@@ -97,13 +97,13 @@ def simulate(
 
 
 def run_and_print(
-    asked: Asked, chosen: TableFormat, target: Path | None = None, *, worth: bool = False
+    query: Query, chosen: TableFormat, target: Path | None = None, *, worth: bool = False
 ) -> None:
     """Simulate with a progress bar, print the figures, and write the requests to `target`."""
     from app.simulation.result import simulate
 
     with running("simulating") as under_way:
-        answer = simulate(asked, under_way.progress, under_way.cancelled, worth=worth)
+        answer = simulate(query, under_way.progress, under_way.cancelled, worth=worth)
     found = answer.worth
     blocks = [found.case_rows, found.worth_rows, found.router_rows] if found else []
     _print(answer, chosen, {}, *(block for block in blocks if block))
@@ -146,12 +146,12 @@ def _calibrate(
     from app.simulation.result import Simulated
 
     result = benchmark_result.read(measured) if measured else None
-    asked = given.ask("simulate", **(result.asked(given) if result else {}))
+    query = given.ask("simulate", **(result.asked(given) if result else {}))
     seconds = measured_tpot or (result.tpot_s if result else 0.0)
     with running("calibrating") as under_way:
-        resolved = resolve(asked.question, asked.objects)
+        resolved = resolve(query.question, query.objects)
         fit = from_one_run.fit(
-            resolved, seconds, asked.objects, under_way.progress, under_way.cancelled
+            resolved, seconds, query.objects, under_way.progress, under_way.cancelled
         )
     kept = from_one_run.keep(fit) if save else None
     beside = from_one_run.beside(fit, result.figures) if result else []
@@ -167,8 +167,8 @@ def _forget(given: Given) -> None:
     from app.calibration import from_one_run
     from app.scenario.scenario import resolve
 
-    asked = given.ask("simulate", **{**dict.fromkeys(LOADS), "concurrency": 1})
-    dropped = from_one_run.forget(resolve(asked.question, asked.objects))
+    query = given.ask("simulate", **{**dict.fromkeys(LOADS), "concurrency": 1})
+    dropped = from_one_run.forget(resolve(query.question, query.objects))
     typer.echo("forgotten" if dropped else "nothing was kept for this deployment")
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import serving
-from app.dashboard import cached, display_tables, export, load_curves
+from app.dashboard import caches, display_tables, export, load_curves
 from app.dashboard.load import load_of, under
 from app.dashboard.widgets import draw_table
 from app.scenario import runs_behind as behind
@@ -82,7 +82,7 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
     """
     asked: dict[str, Any] = {load: value}
     alone = replace(setup.scenario, batch=1, **asked)
-    resolved = cached.deployed(replace(setup, scenario=alone))
+    resolved = caches.deployed(replace(setup, scenario=alone))
     rows = behind.runs_behind(resolved)
     with st.expander("Measured runs behind this number", icon=":material/format_list_numbered:"):
         if not rows:

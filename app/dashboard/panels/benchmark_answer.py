@@ -12,7 +12,7 @@ import streamlit as st
 from app.benchmarks import calibration, history, identity, job_work, report
 from app.benchmarks.comparison import Comparison, Point, compare
 from app.benchmarks.deployment import Deployment, deployments
-from app.benchmarks.job_work import Asked
+from app.benchmarks.job_work import BenchmarkQuery
 from app.benchmarks.replay import can_replay
 from app.dashboard import visitor
 from app.dashboard.job_progress import result_of, submitted
@@ -104,8 +104,8 @@ def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
     level, simulate = controls()
     comparison = compare(runs, level)
     if simulate:
-        asked = asked_now(runs, level)
-        comparison = worked("simulate", job_work.simulated, asked) or comparison
+        query = asked_now(runs, level)
+        comparison = worked("simulate", job_work.simulated, query) or comparison
     show_sums(comparison.sums, in_words=False)
     return Answer(runs, level, comparison)
 
@@ -148,21 +148,21 @@ def here_and_best(point: Point, made: TimeReport) -> str:
     )
 
 
-def asked_now(runs: list[Deployment], level: float) -> Asked:
+def asked_now(runs: list[Deployment], level: float) -> BenchmarkQuery:
     """The runs and the interval level as the input of a job."""
     folder = str(visitor.own_folder() or "")
-    return Asked(tuple(run.measurement for run in runs), panels.given(), level, folder)
+    return BenchmarkQuery(tuple(run.measurement for run in runs), panels.given(), level, folder)
 
 
-def worked(name: str, work: Callable[..., Any], asked: Asked) -> Any:
+def worked(name: str, work: Callable[..., Any], query: BenchmarkQuery) -> Any:
     """The result of a job on the runs, None while it is running or if it failed."""
-    told = (asked.given, asked.level, visitor.own_edition())
-    runs = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in asked.measurements]
+    told = (query.given, query.level, visitor.own_edition())
+    runs = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in query.measurements]
     key = f"{name} {hash(str((told, runs))):x}"
     for other in [k for k in st.session_state if str(k).startswith(f"{name} ") and k != key]:
         st.session_state[other].cancel()
         del st.session_state[other]
-    submitted(key, work, asked, TITLES[name], SIMULATING)
+    submitted(key, work, query, TITLES[name], SIMULATING)
     return result_of(key, name)
 
 
@@ -179,8 +179,8 @@ def show_requests(runs: list[Deployment], level: float) -> None:
     chosen = one_of(
         "Run", able, lambda run: f"{run.measurement.file}, {run.load.words}", "replay_run"
     )
-    asked = replace(asked_now(runs, level), measurements=(chosen.measurement,))
-    found = worked("replay", job_work.replayed, asked)
+    query = replace(asked_now(runs, level), measurements=(chosen.measurement,))
+    found = worked("replay", job_work.replayed, query)
     if found is not None:
         panels.show_replay(found)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from app.charts import changes, measured, parity
+from app.charts import changes, measured_classes, parity
 from app.charts.figure import Figure
 from app.dashboard import export, sidebar
 from app.dashboard.panels.compared_run import Priced, comparison_of, show_findings, show_phases
@@ -49,9 +49,9 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
     for phase in comparison.phases["phase"]:
         rows = comparison.classes[comparison.classes["phase"] == phase]
         title = f"{phase.capitalize()} step by operator class"
-        figures[phase] = measured.three_bars(rows, title, look)
+        figures[phase] = measured_classes.three_bars(rows, title, look)
         export.chart(figures[phase], f"measured-{phase}", title)
-    points = measured.operator_points(comparison.operators)
+    points = measured_classes.operator_points(comparison.operators)
     figures["parity"] = parity.parity(
         points, "class", "Operators, predicted against measured", look
     )

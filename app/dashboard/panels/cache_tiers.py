@@ -10,7 +10,7 @@ from app.charts.figure import Figure
 from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
-from app.dashboard.panels.simulation import asked
+from app.dashboard.panels.simulation import query_of
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
 from app.question.validity import tiers_of
@@ -50,7 +50,7 @@ def draw(setup: Setup) -> tuple[dict[str, Figure], pd.DataFrame]:
         disabled=is_running(JOB), key="cache_tiers_start",
     ):  # fmt: skip
         with saying_errors():
-            question = asked(setup.scenario)
+            question = query_of(setup.scenario)
             work = (setup, question.question, question.objects)
             start(JOB, worth_of_setup, work, "Cache tiers", SIMULATING)
     shown = kept_result(JOB, RESULT, "cache_tiers")

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.calibration import fit_tables, from_runs, machine
 from app.calibration import from_reports as report_calibration
-from app.charts import measured, parity
+from app.charts import measured_classes, parity
 from app.dashboard import export, name_options, sidebar, uploads, visitor
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.widgets import draw_table, saying_errors
@@ -212,7 +212,7 @@ def _runs_fit(calibration: from_runs.RecipeCalibration) -> None:
         st.metric("Mean error, after", quantities.percent(after.mape), border=True)
         st.metric("Figures", str(after.points), border=True)
     rows = from_runs.figure_rows(calibration)
-    figure = measured.before_after(rows, export.look())
+    figure = measured_classes.before_after(rows, export.look())
     export.chart(figure, "own-runs", "Runs of your own, before and after")
     draw_table(
         rows, "own_table",

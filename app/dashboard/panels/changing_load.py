@@ -15,10 +15,10 @@ from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
-from app.question import typed
-from app.question.asking import Asked, ask
+from app.question import literals
 from app.question.extras import extras_of, read_extras
 from app.question.parameter import Parameter
+from app.question.query import Query, ask
 from app.question.verbs import parameters_of
 from app.scaling.job_work import enough, follow
 from app.scenario.setup import Setup
@@ -88,7 +88,7 @@ def _control(one: Parameter) -> str:
         first = one.choices.index(one.default)
         return str(st.selectbox(one.title, one.choices, first, key=key, help=one.help))
     unit = f" [{one.unit}]" if one.unit else ""
-    usual = "" if one.default is None else typed.text(one.default)
+    usual = "" if one.default is None else literals.text(one.default)
     return st.text_input(f"{one.title}{unit}", usual, key=key, help=one.help, max_chars=40).strip()
 
 
@@ -97,11 +97,11 @@ def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
     with saying_errors():
         known = extras_of(verb)
         extras, _ = read_extras(known, {n: v for n, v in given.items() if n in known and v})
-        asked = _asked(setup, verb)
-        start(JOB, work, (setup, asked, extras), label, SIMULATING)
+        query = _asked(setup, verb)
+        start(JOB, work, (setup, query, extras), label, SIMULATING)
 
 
-def _asked(setup: Setup, verb: str) -> Asked:
+def _asked(setup: Setup, verb: str) -> Query:
     """The sidebar's question for the verb, with the requests of a trace.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard import cached
+from app.dashboard import caches
 from app.dashboard.does_not_fit import NONE
 from app.dashboard.question_form import control
 from app.dashboard.widgets import slide
@@ -37,7 +37,7 @@ _NOW = "now"
 @st.fragment
 def chip_panel(setup: Setup) -> None:
     """Draw the sliders and the form of a chip, and its figures beside those of the system."""
-    system = cached.resolved(setup).system
+    system = caches.resolved(setup).system
     try:
         chip, weights = _form(system)
         question = replace(setup.scenario, weights=weights or setup.scenario.weights)
@@ -123,9 +123,9 @@ def _basis() -> None:
                    f"{plain(memory.source)}")  # fmt: skip
 
 
-@cached.by_setup(128)
+@caches.by_setup(128)
 def _figures(setup: Setup, chip: Chip) -> Figures:
-    resolved = cached.deployed(setup)
+    resolved = caches.deployed(setup)
     if chip == Chip():
         return sensitivity.figures(resolved)
     made = replace(resolved, system=chips.chip_system(resolved.system, chip))

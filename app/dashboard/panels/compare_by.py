@@ -8,13 +8,13 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from app.charts import comparing as charts
+from app.charts import setups as charts
 from app.charts.figure import Figure
-from app.dashboard import cached, export, own_definitions, search_form, sidebar
+from app.dashboard import caches, export, own_definitions, search_form, sidebar
 from app.dashboard.load import as_batch, batches_words
 from app.dashboard.widgets import draw_table, pick
-from app.decide import comparing as model
-from app.decide.comparing import AXES, HEADLINES, USE_CASES
+from app.decide import comparison as model
+from app.decide.comparison import AXES, HEADLINES, USE_CASES
 from app.decide.loads import load_words, under_load
 from app.decide.measured_versions import measured_of, usual_versions
 from app.scenario import intervals
@@ -88,7 +88,7 @@ def compared(axis: str, base: Setup) -> list[str]:
     if said:
         return list(said)
     if axis == "engine_version":
-        return usual_versions(cached.resolved(base))
+        return usual_versions(caches.resolved(base))
     own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
     return list(dict.fromkeys([*own, *_USUAL[axis]]))
 
@@ -98,16 +98,16 @@ def says_none(names: Sequence[str], base: Setup) -> bool:
     measured.
     """
     if not names:
-        engine = plain(cached.resolved(base).engine.name)
+        engine = plain(caches.resolved(base).engine.name)
         words = f"No version of {engine} was measured: name some under Search."
         st.info(words, icon=":material/info:")
     return not names
 
 
-@cached.by_setup(128)
+@caches.by_setup(128)
 def _figures(setup: Setup) -> dict[str, Latency]:
     loaded = replace(setup, scenario=under_load(setup.scenario))
-    return model.figures(completed(as_calibrated(cached.resolved(loaded)), {}))
+    return model.figures(completed(as_calibrated(caches.resolved(loaded)), {}))
 
 
 def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
@@ -142,7 +142,7 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
 
 def _versions(base: Setup, names: Sequence[str]) -> None:
     """Draw the measurements of each version, and a note on its era."""
-    resolved = cached.resolved(base)
+    resolved = caches.resolved(base)
     st.subheader(f"Measured of {plain(resolved.engine.name)}", anchor=False)
     table = pd.DataFrame(measured_of(resolved, names))
     ratio = st.column_config.NumberColumn(format="%.2f")
@@ -169,7 +169,7 @@ def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:
     """The estimates of the batches that represent the setups' loads, with a note."""
     batches = {name: as_batch(setup) for name, setup in found.items()}
     st.caption(batches_words(batches))
-    return {name: cached.priced(batch) for name, batch in batches.items()}
+    return {name: caches.priced(batch) for name, batch in batches.items()}
 
 
 def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.charts import changes
 from app.charts.figure import Figure
-from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
+from app.dashboard import caches, display_tables, export, own_definitions, pinned_scenarios, sidebar
 from app.dashboard.load import as_batch, batches_words
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table
@@ -27,7 +27,7 @@ CAUSE, CLASS = "cause", "operator class"
 
 def show(setup: Setup) -> None:
     """Draw figures, steps by operator class and downloads of the pinned scenarios."""
-    pins = [own_definitions.attach(setup_from(pin)) for pin in pinned.pinned_scenarios()]
+    pins = [own_definitions.attach(setup_from(pin)) for pin in pinned_scenarios.pinned_scenarios()]
     shown = {chr(ord("A") + at): one for at, one in enumerate(pins or [setup])}
     batches, estimates = _priced(shown)
     _pin_buttons(bool(pins))
@@ -51,7 +51,7 @@ def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Es
     for name, setup in setups.items():
         try:
             batch = as_batch(setup)
-            estimates[name], batches[name] = cached.priced(batch), batch
+            estimates[name], batches[name] = caches.priced(batch), batch
         except RidgelineError as error:
             st.error(f"{name}: {plain(error)}", icon=":material/error:")
     return batches, estimates
@@ -68,11 +68,13 @@ def _pin_buttons(any_pinned: bool) -> None:
         st.button(
             "Pin this scenario",
             icon=":material/keep:",
-            on_click=pinned.pin,
-            disabled=pinned.full(),
+            on_click=pinned_scenarios.pin,
+            disabled=pinned_scenarios.full(),
             key="pin_here",
         )
-        st.button("Unpin all", on_click=pinned.clear, disabled=not any_pinned, key="unpin_all")
+        st.button(
+            "Unpin all", on_click=pinned_scenarios.clear, disabled=not any_pinned, key="unpin_all"
+        )
 
 
 def _scenario(name: str, setup: Setup, *, removable: bool) -> None:
@@ -82,7 +84,7 @@ def _scenario(name: str, setup: Setup, *, removable: bool) -> None:
         if removable:
             st.button(
                 "Unpin", icon=":material/close:", type="tertiary", key=f"unpin_{name}",
-                on_click=pinned.remove, args=(ord(name) - ord("A"),),
+                on_click=pinned_scenarios.remove, args=(ord(name) - ord("A"),),
             )  # fmt: skip
 
 

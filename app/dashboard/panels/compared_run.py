@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 import profilers
-from app.dashboard import cached, sidebar, tracing
+from app.dashboard import caches, sidebar, tracing
 from app.dashboard.load import as_batch
 from app.dashboard.panels.run_facts import show_time_report
 from app.dashboard.panels.sweep import show_sweep
@@ -16,12 +16,12 @@ from app.dashboard.panels.what_ran import banner, known
 from app.dashboard.widgets import card, draw_table
 from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
-from app.measuring.filling import Difference, Filled, estimate_filled, phase_loads
+from app.measuring.completion import Difference, Filled, estimate_filled, phase_loads
 from app.measuring.identity import Known, of_reports
 from app.measuring.outcome import priced_sweep
 from app.measuring.prediction import RunContext
 from app.measuring.time_report import TimeReport, of_profile
-from app.measuring.unfused import as_it_ran
+from app.measuring.unfused_kernels import as_it_ran
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -158,7 +158,7 @@ def report_pricing(uploaded: Sequence[Report]) -> Priced:
     setup = as_batch(setup)
     if not tracing.is_trace_ready(setup, described=False):
         raise ReportError(f"{setup.scenario.model} is traced first")
-    resolved, estimate = cached.deployed(setup), cached.priced(setup)
+    resolved, estimate = caches.deployed(setup), caches.priced(setup)
     patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
     labels = [report.label for report in uploaded]
     reports, ran = known(uploaded, patterns)

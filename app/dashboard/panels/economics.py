@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import economics as charts
-from app.dashboard import cached, export, sidebar, strip
+from app.dashboard import caches, export, sidebar, strip
 from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
@@ -55,7 +55,7 @@ class Stated:
     @property
     def account(self) -> Account:
         """The inputs of an account."""
-        return Account(cached.deployed(self.setup), self.power, self.measured_by)
+        return Account(caches.deployed(self.setup), self.power, self.measured_by)
 
 
 def page() -> None:
@@ -78,7 +78,7 @@ def page() -> None:
     show(account, named)
 
 
-@cached.by_setup(64)
+@caches.by_setup(64)
 def answered(stated: Stated) -> Named:
     """As `app.decide.economics.document`."""
     return model.document(stated.account)
@@ -101,7 +101,7 @@ def account_form(setup: Setup) -> Stated:
     Raises:
         InvalidValue: an invalid price or day.
     """
-    around = site_power(cached.resolved(setup).system)
+    around = site_power(caches.resolved(setup).system)
     known = {"pue": around.pue, "host_power": around.host_w, "network_power": around.network_w}
     with st.grid(4, min_column_width=150):
         prices = {name: _price(name, key) for name, key in _IN_VIEW.items()}

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app.dashboard import phrases, visitor
-from app.dashboard.pinned import is_scenario
+from app.dashboard.pinned_scenarios import is_scenario
 from app.dashboard.question_form import set_controls
 from app.dashboard.uploads import REPORT_SAMPLES
-from app.scenario.describing import setup_words
+from app.scenario.description import setup_words
 from app.scenario.setup import Setup, setup_from
 from app.wording.markdown import plain
 from hardware_db.data_folder import data_folder, dated_files

@@ -17,21 +17,21 @@ from app.dashboard import (
     export,
     open_point,
     own_definitions,
-    planned,
+    plan_answers,
     search_form,
     sidebar,
     strip,
 )
 from app.dashboard.panels import compare_by, plan_form
 from app.dashboard.widgets import draw_table, follow, slide
-from app.decide import comparing, frontiers
+from app.decide import comparison, frontiers
 from app.decide.axes import ACROSS, UPWARDS, Axis, guides
 from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES, apart, measured_loads, nearest
-from app.decide.searched import Searched, Several
+from app.decide.plan_query import Searched, Several
+from app.planning.plan_text import shape
 from app.planning.space import DEGREES
 from app.planning.targets import parse_targets
-from app.planning.wording import shape
 from app.question.question import LOADS
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -57,7 +57,7 @@ def show(setup: Setup) -> None:
             return
         many = _asked(axis, names, setup)
         _say(axis, names, many[0][1], setup)
-        found = planned.frontier_curves(many)
+        found = plan_answers.frontier_curves(many)
     if found is None:
         return
     curves, left_out = found
@@ -89,7 +89,7 @@ def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:
     question = plan_form.kept(setup.scenario, (*_CURVES, axis))
     if axis in _OWN_QUESTION:
         base = replace(setup, scenario=question)
-        each = comparing.setups(base, axis, names)
+        each = comparison.setups(base, axis, names)
     else:
         among[axis] = tuple(names)
         each = {"": replace(setup, scenario=question)}

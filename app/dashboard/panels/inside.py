@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.charts import layers
 from app.charts.figure import Figure
-from app.dashboard import cached, export, tracing
+from app.dashboard import caches, export, tracing
 from app.dashboard.panels.operators import Step, choose
 from app.dashboard.widgets import draw_table, saying_errors
 from app.model_inside import builder_and_trace, layer_tree
@@ -19,14 +19,14 @@ BUILT, TRACED = "builder", "trace"
 
 def draw(step: Step) -> dict[str, Figure]:
     """Draw the graph of the step, with the trace below it where asked; returns the charts."""
-    described = isinstance(cached.resolved(step.setup).model, DescribedModel)
+    described = isinstance(caches.resolved(step.setup).model, DescribedModel)
     steps = _sides(step, described)
     own = next(iter(steps))
     figures = {
         f"layers {side}": _graph(side, one, step, own=side == own) for side, one in steps.items()
     }
     if len(steps) == 2:
-        models = cached.resolved(step.setup).model, cached.traced(step.setup)
+        models = caches.resolved(step.setup).model, caches.traced(step.setup)
         beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
         draw_table(beside, "inside_beside")
     if notes := [note for one in steps.values() for note in one.graph.notes]:
@@ -37,7 +37,7 @@ def draw(step: Step) -> dict[str, Figure]:
 
 def _sides(step: Step, described: bool) -> dict[str, StepEstimate]:
     """The priced step of the builder, the trace or both; shows why a trace cannot be made."""
-    deployment = cached.resolved(step.setup)
+    deployment = caches.resolved(step.setup)
     with_trace = described and st.toggle(
         "Trace beside it", key="with_trace",
         help="Run transformers' own code of this model on the meta device, from its config "

@@ -12,7 +12,7 @@ from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, ends
 from app.charts import serving
 from app.charts.figure import Figure
 from app.charts.style import Look
-from app.dashboard import cached, display_tables, export, load_curves, sidebar
+from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load import Load, as_batch
 from app.dashboard.panels.static_answer import Answer, cost_card
@@ -92,10 +92,10 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
         f"{quantities.seconds(waits)} of waiting ({quantities.percent(waits / ttft)})."
     )
     batch = as_batch(setup)
-    size, step = batch.scenario.batch, step_of(cached.priced(batch), "decode")
+    size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
     limits = quantities.limits(f"A decode step of {size:,}", parts)
-    return f"{said} {limits}; {quantities.advice('it', cached.levers(batch)['decode'], parts)}."
+    return f"{said} {limits}; {quantities.advice('it', caches.levers(batch)['decode'], parts)}."
 
 
 def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | None) -> str:

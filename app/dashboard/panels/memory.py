@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.charts import memory
 from app.charts.figure import Figure
-from app.dashboard import cached, display_tables, export, load_curves, sidebar
+from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.load import load_of
 from app.dashboard.panels.operators import Step
 from app.dashboard.widgets import card, choose, draw_table
@@ -78,7 +78,7 @@ def draw(step: Step) -> dict[str, Figure]:
 
 def _cards(step: Step, usable: float) -> None:
     usage, s = step.estimate.memory, step.setup.scenario
-    most_batch, most_input = cached.largest(step.setup)
+    most_batch, most_input = caches.largest(step.setup)
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
     lengths = f"at {quantities.tokens(s.isl)} in, {quantities.tokens(s.osl)} out"
     if asked.scenario.kind in ("concurrency", "rate"):
@@ -112,9 +112,9 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     """Draw the choice of an axis, the memory over it and its table; returns the chart by name."""
     axis = OVER[choose("Over", list(OVER), "memory_axis", default="batch")]
     now = getattr(setup.scenario, axis)
-    most = cached.largest(setup)[0 if axis == "batch" else 1]
+    most = caches.largest(setup)[0 if axis == "batch" else 1]
     values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
-    sweep = cached.swept(setup, axis, values).memory
+    sweep = caches.swept(setup, axis, values).memory
     table = {"at": list(values)} | {n: getattr(sweep, n).tolist() for n in memory.PARTS}
     over = memory.stacked(table, AXES[axis], limits, step.look, scenario_at=now)
     export.chart(over, "memory-over", f"Memory per device over {axis}")

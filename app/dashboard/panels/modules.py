@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.charts import roofline
 from app.charts.figure import Figure
-from app.dashboard import cached, export, sidebar
+from app.dashboard import caches, export, sidebar
 from app.dashboard.widgets import card, draw_table
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -56,7 +56,7 @@ def modules_panel(words: str, setup: Setup) -> None:
         return
     with sidebar.stopping():
         entry = read_entry(*chosen)
-        system = cached.resolved(setup).system
+        system = caches.resolved(setup).system
     _subject(entry)
     sizes, figures, charts = _at_sizes(entry, system)
     _formulas(entry)

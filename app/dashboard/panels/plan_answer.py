@@ -11,17 +11,17 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.answers.table import to_json
 from app.charts import plan as charts
-from app.dashboard import export, open_point, planned, search_form, sidebar, strip
+from app.dashboard import export, open_point, plan_answers, search_form, sidebar, strip
 from app.dashboard.panels import plan_form
 from app.dashboard.widgets import card, draw_table, draw_tabs
 from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
-from app.decide.searched import Searched
+from app.decide.plan_query import Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.wording import beside, ranked_words, shape
+from app.planning.plan_text import beside, ranked_words, shape
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -36,10 +36,10 @@ def page(setup: Setup) -> None:
         search_form.opener()
     with sidebar.stopping():
         searched = plan_form.searched(setup)
-        several, left_open = dict(searched.several), strip.left_open(searched.asked())
+        several, left_open = dict(searched.several), strip.left_open(searched.query())
         idle = ("isl", "osl") if searched.trace else ()
         strip.say(searched.setup.scenario, "plan", several, left_open, idle=idle)
-        answer = planned.answered(searched)
+        answer = plan_answers.answered(searched)
     if answer is not None:
         show(searched, answer, setup)
 
@@ -50,8 +50,8 @@ def show(searched: Searched, answer: Answer, setup: Setup) -> None:
     """
     if not answer.short.plans:
         answer = _nothing(searched, answer)
-    named = planned.document_of(searched, answer)
-    rows = planned.systems_of(searched, answer)
+    named = plan_answers.document_of(searched, answer)
+    rows = plan_answers.systems_of(searched, answer)
     if named["plans"]:
         _best(named)
     draw_table([plan_systems.words(row) for row in rows], "plan_systems")
@@ -68,7 +68,7 @@ def show(searched: Searched, answer: Answer, setup: Setup) -> None:
         "Why not the others": lambda: _others(named),
         "Check it": lambda: _measure(named),
         "Take it along": lambda: _downloads(
-            named, answer, startable, lambda: planned.as_stated(searched, setup.scenario)
+            named, answer, startable, lambda: plan_answers.as_stated(searched, setup.scenario)
         ),
     }
     draw_tabs(tabs, "plan_tab")
@@ -140,7 +140,7 @@ def _nothing(searched: Searched, answer: Answer) -> Answer:
         "No deployment of this space meets every target. What would have to change, each priced "
         "anew:", icon=":material/block:",
     )  # fmt: skip
-    changed = planned.with_changes(searched, answer)
+    changed = plan_answers.with_changes(searched, answer)
     for change in changed.changes:
         st.markdown(f"- {plain(change.words)}")
     return changed

@@ -11,7 +11,7 @@ from app.dashboard import search_form, traces
 from app.dashboard.widgets import pick
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.loads import under_load
-from app.decide.searched import Searched
+from app.decide.plan_query import Searched
 from app.question.question import STANDARD, Question
 from app.question.verbs import parameters_of
 from app.scenario.setup import Setup

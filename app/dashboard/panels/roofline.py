@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.charts import roofline
 from app.charts.figure import Figure
-from app.dashboard import cached, export, widgets
+from app.dashboard import caches, export, widgets
 from app.dashboard.panels.operators import Step, choose
 from app.scenario import intervals
 from app.scenario.summary import step_of
@@ -40,7 +40,7 @@ def draw(step: Step) -> dict[str, Figure]:
             title.capitalize(), values, value=now, key=f"roofline_{axis}", bind="query-params",
             format_func=quantities.tokens if axis == "isl" else str,
         )  # fmt: skip
-    sweep = step_of(cached.swept(step.setup, axis, values), step.phase)
+    sweep = step_of(caches.swept(step.setup, axis, values), step.phase)
     limits = roofline.frame_of_steps([sweep], step.resolved.system)
     table = intervals.operator_table(sweep, values.index(at))
     rows = list(roofline.operator_points(table, step.phase))

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import chip_lab as charts
-from app.dashboard import cached, export, sidebar
+from app.dashboard import caches, export, sidebar
 from app.dashboard.question_form import control
 from app.dashboard.widgets import draw_table, saying_errors
 from app.decide import sensitivity as model
@@ -27,20 +27,20 @@ _LEAST: Mapping[str, str] = {
 }
 
 
-@cached.by_setup(64)
+@caches.by_setup(64)
 def found(setup: Setup) -> tuple[Figures, list[Sensitivity]]:
     """As `app.decide.sensitivity.sensitivities`."""
-    return model.sensitivities(cached.deployed(setup))
+    return model.sensitivities(caches.deployed(setup))
 
 
-@cached.by_setup(64)
+@caches.by_setup(64)
 def _ridges(setup: Setup) -> tuple[Ridge, Ridge]:
-    return model.ridges(cached.deployed(setup))
+    return model.ridges(caches.deployed(setup))
 
 
-@cached.by_setup(32)
+@caches.by_setup(32)
 def _requirement(setup: Setup, targets: str) -> Requirement:
-    return model.requirement(cached.deployed(setup), parse_targets(targets))
+    return model.requirement(caches.deployed(setup), parse_targets(targets))
 
 
 def answers(setup: Setup) -> None:

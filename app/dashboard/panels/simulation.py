@@ -11,14 +11,14 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import simulation as charts
-from app.dashboard import cached, export, traces
+from app.dashboard import caches, export, traces
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
-from app.question.asking import Asked, ask
 from app.question.groups import LOAD, PRICES
 from app.question.parameters import PARAMETERS
+from app.question.query import Query, ask
 from app.question.question import Question
 from app.question.validity import tiers_of
 from app.question.verbs import LEFT_OUT, parameters_of
@@ -49,7 +49,7 @@ def simulation_panel(setup: Setup) -> None:
         "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
     ):
         with saying_errors():
-            _start(setup, asked(setup.scenario))
+            _start(setup, query_of(setup.scenario))
     shown = kept_result(JOB, RESULT, "simulation")
     if shown is None:
         st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
@@ -59,7 +59,7 @@ def simulation_panel(setup: Setup) -> None:
     _show(before, answer)
 
 
-def asked(scenario: Question) -> Asked:
+def query_of(scenario: Question) -> Query:
     """The simulation's input: the question, a static batch as that many users, a trace with its
     requests.
 
@@ -83,19 +83,19 @@ def asked(scenario: Question) -> Asked:
 # ------------------------------------------------------------------------------- running
 
 
-def _start(setup: Setup, asked: Asked) -> None:
+def _start(setup: Setup, query: Query) -> None:
     """Simulate immediately, or start a job if it takes long."""
-    if _pieces(asked) > _AT_ONCE:
-        work = (setup, asked.question, asked.objects)
+    if _pieces(query) > _AT_ONCE:
+        work = (setup, query.question, query.objects)
         start(JOB, run_setup, work, "Simulating", SIMULATING)
     with st.spinner("Simulating …"):
-        resolved = cached.resolved(replace(setup, scenario=asked.question))
-        st.session_state[RESULT] = (setup, run(resolved, asked.objects))
+        resolved = caches.resolved(replace(setup, scenario=query.question))
+        st.session_state[RESULT] = (setup, run(resolved, query.objects))
 
 
-def _pieces(asked: Asked) -> float:
+def _pieces(query: Query) -> float:
     """Requests of a load, and the chunks of their prompts."""
-    trace, q = asked.objects.get("trace"), asked.question
+    trace, q = query.objects.get("trace"), query.question
     if isinstance(trace, trace_file.Trace):
         requests = trace.requests
         return len(requests) + float(requests.input_tokens.sum()) / _PIECE_TOKENS
@@ -125,14 +125,14 @@ def _show(setup: Setup, answer: Run) -> None:
 def _words(answer: Run, named: Mapping[str, Any]) -> str:
     q = answer.question
     if q.concurrency:
-        asked = f"{q.concurrency:,} open requests"
+        load = f"{q.concurrency:,} open requests"
     elif q.rate:
         ramp = f" climbing to {q.ramp_to:g}" if q.ramp_to else ""
-        asked = f"{q.rate:g}{ramp} requests/s"
+        load = f"{q.rate:g}{ramp} requests/s"
     else:
-        asked = plain(answer.drawn.name)
+        load = plain(answer.drawn.name)
     return (
-        f"{asked} · {named['requests']:,} requests in {quantities.seconds(named['seconds'])} · "
+        f"{load} · {named['requests']:,} requests in {quantities.seconds(named['seconds'])} · "
         f"{named['steps']:,} steps · {named['preemptions']:,} preemptions"
         + (f" · {quantities.percent(named['cached_share'])} of the prompts from the cache"
            if named["cached_share"] else "")
@@ -198,7 +198,7 @@ def _forget_button(answer: Run) -> None:
         resolved = answer.resolved
         key = recipe_key(resolved.engine, resolved.model, resolved.system)
         recipes.forget_step_scale(key, resolved.scenario.parallelism)
-        cached.clear_stale_caches()
+        caches.clear_stale_caches()
         st.info("Forgotten: simulate again.", icon=":material/info:")
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.charts import breakdown
 from app.charts.figure import Figure
-from app.dashboard import cached, display_tables, explanations, export
+from app.dashboard import caches, display_tables, explanations, export
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.widgets import card
 from app.decide.loads import load_words
@@ -46,7 +46,7 @@ def static_answer(
         _cards(setup, resolved, estimate, fits)
     st.caption(explanations.trust(estimate))
     if fits:
-        levers = cached.levers(setup)
+        levers = caches.levers(setup)
         for phase, metric in _metrics(estimate).items():
             name = phase.capitalize() if generates(estimate.model) else "The pass"
             parts = parts_of(step_of(estimate, phase))
@@ -79,7 +79,7 @@ def _steps(estimate: Estimate) -> dict[str, str]:
 
 def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> None:
     devices = float(estimate.devices)
-    memory = cached.priced(replace(setup, if_fitted=False)).memory
+    memory = caches.priced(replace(setup, if_fitted=False)).memory
     reads, sequences = not generates(estimate.model), float(estimate.sequences_per_s[0])
     for name, meaning in _LATENCIES[: len(_metrics(estimate))]:
         label = "Latency" if reads else name.upper()

@@ -13,7 +13,7 @@ import streamlit as st
 import yaml
 
 from app.charts import chip_lab as charts
-from app.dashboard import cached, export, sidebar, strip
+from app.dashboard import caches, export, sidebar, strip
 from app.dashboard.load import as_batch
 from app.dashboard.widgets import choose, draw_table, saying_errors
 from app.decide.study import Study, label, study
@@ -87,7 +87,7 @@ def _of_question(setup: Setup) -> str:
     return str(yaml.safe_dump(study_, sort_keys=False, allow_unicode=True))
 
 
-@cached.by_setup(32)
+@caches.by_setup(32)
 def _priced(text: str) -> Study:
     return study(yaml_document.parse(text, "study"))
 

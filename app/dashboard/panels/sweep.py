@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.charts import measured
+from app.charts import measured_classes
 from app.dashboard import export
 from app.dashboard.widgets import card, draw_table
 from app.measuring.comparison import folded
@@ -38,7 +38,7 @@ def show_sweep(swept: Swept) -> None:
             for name, fit in fits.items():
                 words = f"R² {fit.r2:.3f} over {fit.points} points"
                 card(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words)
-        figure = measured.sweep_parity(swept.rows, swept.agreement, export.look())
+        figure = measured_classes.sweep_parity(swept.rows, swept.agreement, export.look())
         export.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
     for note in swept.notes:
         st.caption(f"Note: {plain(note)}")

@@ -21,8 +21,8 @@ from profilers import Report
 from profilers.chrome_trace import chrome_trace, file_stem
 from profilers.gaps import gaps
 from profilers.idle import CAUSES
+from profilers.report_text import shortened
 from profilers.window import bands, window_statistics
-from profilers.wording import shortened
 
 _CHART = "timeline"
 _LOOKED_AT, _SELECTED = "timeline_span", "timeline_selected"

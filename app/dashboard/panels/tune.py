@@ -11,9 +11,9 @@ import streamlit as st
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.widgets import saying_errors
 from app.jobs import SIMULATING
-from app.question.asking import ask
 from app.question.extras import extras_of
 from app.question.pairs import pairs
+from app.question.query import ask
 from app.tuning.job_work import dry_run
 from app.wording.markdown import plain
 

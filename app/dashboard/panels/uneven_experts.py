@@ -9,11 +9,11 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.charts.parts import lying_bars
 from app.charts.style import blank
-from app.dashboard import cached, export, uploads
+from app.dashboard import caches, export, uploads
 from app.dashboard.load import as_batch
 from app.dashboard.widgets import draw_table
 from app.decide.routing import read_counts, routing
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.setup import Setup, source_of
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -51,13 +51,13 @@ def show(setup: Setup) -> None:
     draw_table([_words(row) for row in rows], "routing_table")
 
 
-@cached.by_setup(16)
+@caches.by_setup(16)
 def _priced(setup: Setup, content: bytes) -> list[dict]:
     s = setup.scenario
     model = source_of(s.model, setup.model_config)
     objects = {} if isinstance(model, str) else {"model": model}
-    asked = Asked("estimate", s, {}, {}, frozenset(s.changed()), objects)
-    return routing(asked, read_counts(content.decode()))
+    query = Query("estimate", s, {}, {}, frozenset(s.changed()), objects)
+    return routing(query, read_counts(content.decode()))
 
 
 def _words(row: dict) -> dict:

@@ -10,11 +10,11 @@ from typing import Any
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, open_point
+from app.dashboard import caches, open_point
 from app.dashboard.phrases import off_default
 from app.dashboard.question_form import AUTO, set_controls
+from app.measuring.completion import Difference, differences, filled, filled_names, model_differs
 from app.measuring.device_by_size import with_device
-from app.measuring.filling import Difference, differences, filled, filled_names, model_differs
 from app.measuring.likely_models import likely_models
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -104,7 +104,7 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ())
     model = resolved.model
     if name := _other_model(resolved, ran, labels):
         found["model"] = name
-        model = cached.model_of(name, "", ())
+        model = caches.model_of(name, "", ())
         found |= dict.fromkeys(scenario.precisions, AUTO)  # chosen for another model
     rest = filled(scenario, ran, model, ())
     found |= {one.field: one.value for one in rest.fillings if not one.phase}

@@ -12,7 +12,7 @@ import yaml
 
 from app.planning.manifests import dynamo, helm, kubernetes, llm_d
 from app.planning.manifests.check_job import NOTES, check_job, judge_note
-from app.planning.manifests.deployed import Deployed, deployed
+from app.planning.manifests.deployment import Deployed, deployed
 from genz_core.errors import InvalidValue
 
 #: Kinds of deployments that files can be made for.

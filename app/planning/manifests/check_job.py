@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.planning.check_commands import RESULT
-from app.planning.manifests.deployed import Deployed, Words, literal
+from app.planning.manifests.deployment import Deployed, Words, literal
 from app.planning.manifests.pods import TOKEN, Document, metadata
 from app.planning.manifests.stacks import image
 

@@ -8,7 +8,7 @@ and examples/backends/sglang/deploy/v1beta1/disagg.yaml at 2ac51dd of the same r
 from __future__ import annotations
 
 from app.planning.launch import Server
-from app.planning.manifests.deployed import Deployed, Words, literal
+from app.planning.manifests.deployment import Deployed, Words, literal
 from app.planning.manifests.pods import TOKEN, Document, devices, metadata
 from app.planning.manifests.stacks import stacks
 from genz_core.errors import InvalidValue

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.planning.manifests.deployed import Deployed, Words
+from app.planning.manifests.deployment import Deployed, Words
 from app.planning.manifests.pods import Document, devices
 from app.planning.manifests.stacks import image
 from genz_core.errors import InvalidValue

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from app.planning.launch import Server, engine_flags
-from app.planning.manifests.deployed import Deployed, Words, literal
+from app.planning.manifests.deployment import Deployed, Words, literal
 from app.planning.manifests.pods import (
     PORT,
     TOKEN,

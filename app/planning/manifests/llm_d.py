@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from app.planning.launch import Server
-from app.planning.manifests.deployed import Deployed, label_value
+from app.planning.manifests.deployment import Deployed, label_value
 from app.planning.manifests.kubernetes import listening
 from app.planning.manifests.pods import PORT, Document, metadata, server_container, template
 from app.planning.manifests.stacks import stacks

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.planning.launch import Server
-from app.planning.manifests.deployed import Deployed, literal
+from app.planning.manifests.deployment import Deployed, literal
 from app.planning.manifests.stacks import image, resource
 
 Document = dict[str, Any]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from app.fleets.result import Fleet
     from app.planning.result import Planned
     from app.planning.sweep_result import SweptTable
-    from app.question.asking import Asked
+    from app.question.query import Query
     from app.scaling.availability import Available
     from app.scaling.scale import Scaled
     from genz_core.validity import OnError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
 )
 def sweep(
-    asked: Asked, on_error: OnError, bounds_only: bool, output: str | Path | None
+    query: Query, on_error: OnError, bounds_only: bool, output: str | Path | None
 ) -> SweptTable:
     """Price every combination of the values of some parameters.
 
@@ -49,11 +49,11 @@ def sweep(
     from app.planning import sweep_result
     from app.scenario.local_files import sources
 
-    return sweep_result.sweep(asked, on_error, bounds_only, output, sources)
+    return sweep_result.sweep(query, on_error, bounds_only, output, sources)
 
 
 @verb()
-def plan(asked: Asked) -> Planned:
+def plan(query: Query) -> Planned:
     """Find the deployments that serve a load within targets, best first.
 
     Give exactly one of concurrency, rate and trace.  Degrees, formats, engines, systems and
@@ -72,7 +72,7 @@ def plan(asked: Asked) -> Planned:
     """
     from app.planning import result
 
-    return result.plan(asked)
+    return result.plan(query)
 
 
 def fleet(given: str | Path | Mapping[str, Any]) -> Fleet:
@@ -104,7 +104,7 @@ def fleet(given: str | Path | Mapping[str, Any]) -> Fleet:
 
 
 @verb()
-def scale(asked: Asked, **extras: Any) -> Scaled:
+def scale(query: Query, **extras: Any) -> Scaled:
     """Simulate a load with autoscaled replicas, and again with a fixed number of them.
 
     A rate is that of the busiest hour of a day of 24 shares (`day`); a trace is served as recorded,
@@ -126,11 +126,11 @@ def scale(asked: Asked, **extras: Any) -> Scaled:
     """
     from app.scaling import scale as following
 
-    return following.scale(asked, extras)
+    return following.scale(query, extras)
 
 
 @verb()
-def availability(asked: Asked, **extras: Any) -> Available:
+def availability(query: Query, **extras: Any) -> Available:
     """Find how many replicas keep a share of requests within the targets, while some are lost.
 
     Returns:
@@ -147,11 +147,11 @@ def availability(asked: Asked, **extras: Any) -> Available:
     """
     from app.scaling import availability as enough
 
-    return enough.availability(asked, extras)
+    return enough.availability(query, extras)
 
 
 @verb()
-def sensitivity(asked: Asked) -> dict[str, Any]:
+def sensitivity(query: Query) -> dict[str, Any]:
     """How a deployment's figures depend on resources, its ridges, and the hardware that targets
     need.
 
@@ -167,7 +167,7 @@ def sensitivity(asked: Asked) -> dict[str, Any]:
     """
     from app.decide import sensitivity_rows
 
-    return sensitivity_rows.document(asked)
+    return sensitivity_rows.document(query)
 
 
 @verb(
@@ -175,7 +175,7 @@ def sensitivity(asked: Asked) -> dict[str, Any]:
         "kept_runs", "bool", True, "Take the power that a kept run near this load measured, if any."
     )
 )
-def economics(asked: Asked, kept_runs: bool) -> dict[str, Any]:
+def economics(query: Query, kept_runs: bool) -> dict[str, Any]:
     """Token costs of a deployment: rented, owned, over a day, against an API; energy, carbon.
 
     Returns:
@@ -191,7 +191,7 @@ def economics(asked: Asked, kept_runs: bool) -> dict[str, Any]:
     from app.decide import economics as decide
     from app.measuring import run_store
 
-    return decide.economics(asked, run_store.stores() if kept_runs else ())
+    return decide.economics(query, run_store.stores() if kept_runs else ())
 
 
 def study(study: str | Path | Mapping[str, Any]) -> Study:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from app.question.asking import ask
 from app.question.extras import extras_of, read_extras
 from app.question.forms import forms_of
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS
+from app.question.query import ask
 from app.question.verbs import parameters_of
 
 #: Types that may replace a name, by what the name refers to.
@@ -49,7 +49,7 @@ def verb(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make the function of a verb, with the verb's name, from an inner function.
 
-    The inner function is called with the `Asked`, and with the extras of the verb and `own` by
+    The inner function is called with the `Query`, and with the extras of the verb and `own` by
     name.
 
     Args:
@@ -70,14 +70,14 @@ def verb(
             from app.scenario.local_files import sources
 
             named = _named(name, first, values, given)
-            options, asked = read_extras(extras_of(name), named)
+            options, parameters = read_extras(extras_of(name), named)
             for one in own:
-                options[one.name] = asked.pop(one.name, one.default)
+                options[one.name] = parameters.pop(one.name, one.default)
             for one in arguments:
                 if one.default is _NEEDED and one.name not in named:
                     raise TypeError(f"{name}() needs {one.name}: it is not given")
-            verbs = (other for at, other in instead.items() if asked.get(at) is not None)
-            return function(ask(next(verbs, name), asked, sources), **options)
+            verbs = (other for at, other in instead.items() if parameters.get(at) is not None)
+            return function(ask(next(verbs, name), parameters, sources), **options)
 
         signature = inspect.Signature(
             [

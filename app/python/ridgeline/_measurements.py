@@ -12,7 +12,7 @@ from ridgeline._made import Own, verb
 if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison as ComparedResults
     from app.benchmarks.guard import Guarded
-    from app.question.asking import Asked
+    from app.question.query import Query
     from app.tuning.loop import Tuned
     from app.watching.watch import Watched
     from profilers import Comparison, Report
@@ -30,7 +30,7 @@ _RESULTS = "str | Path | Sequence[str | Path]"
     model="",
 )
 def compare(
-    asked: Asked,
+    query: Query,
     phase: str,
     fill: bool,
     level: float,
@@ -54,10 +54,10 @@ def compare(
 
     several: list[Any] = _listed(reports)
     if file_comparison.are_results(several):
-        return file_comparison.compared(file_comparison.asked_of(several, asked), level)
+        return file_comparison.compared(file_comparison.asked_of(several, query), level)
     read = [read_report(one) if isinstance(one, (str, Path)) else one for one in several]
     return comparison.compare_asked(
-        read, asked, phase=phase, steps=steps or {}, fill=fill
+        read, query, phase=phase, steps=steps or {}, fill=fill
     ).comparison
 
 
@@ -67,7 +67,7 @@ def compare(
     first=("results", "model"),
     model="",
 )
-def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: Any) -> Guarded:
+def guard(query: Query, level: float, tolerance: float, results: Any, baseline: Any) -> Guarded:
     """Judge the results of a benchmark: whether a figure is worse than predicted, or than before.
 
     Values that are not given are read from the files; given ones override the files.
@@ -80,7 +80,7 @@ def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: 
     """
     from app.benchmarks import file_comparison
 
-    return file_comparison.judged(_listed(results), asked, level, tolerance, _listed(baseline))[0]
+    return file_comparison.judged(_listed(results), query, level, tolerance, _listed(baseline))[0]
 
 
 @verb(
@@ -96,7 +96,7 @@ def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: 
     ),
 )  # fmt: skip
 def tune(
-    asked: Asked,
+    query: Query,
     goal: str,
     runs: int,
     within: float,
@@ -129,7 +129,7 @@ def tune(
 
     commands = Commands(server, client) if server else None
     return answer(
-        asked, goal, runs, within, level, dry_run, commands=commands,
+        query, goal, runs, within, level, dry_run, commands=commands,
         folder=None if folder is None else Path(folder), measured=measured,
     )  # fmt: skip
 
@@ -144,7 +144,7 @@ def tune(
     first=("source", "model"),
     model="",
 )  # fmt: skip
-def watch(asked: Asked, window: float, source: Any, every: float, seconds: float) -> Watched:
+def watch(query: Query, window: float, source: Any, every: float, seconds: float) -> Watched:
     """Follow the metrics page of vLLM, SGLang or llama.cpp: when and why it leaves its prediction.
 
     Returns:
@@ -157,8 +157,8 @@ def watch(asked: Asked, window: float, source: Any, every: float, seconds: float
     from app.watching.live import Live, of_page
 
     if isinstance(source, str) and "://" in source:
-        return of_page(asked, source, Live(window, every, seconds))
-    return of_recordings(asked, [Path(one) for one in _listed(source)], window)
+        return of_page(query, source, Live(window, every, seconds))
+    return of_recordings(query, [Path(one) for one in _listed(source)], window)
 
 
 def read_report(path: str | Path) -> Report:

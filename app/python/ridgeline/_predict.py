@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ridgeline._made import Own, verb
 
 if TYPE_CHECKING:
-    from app.line.answering import Answered
-    from app.question.asking import Asked
+    from app.line.line_answer import Answered
+    from app.question.query import Query
     from app.scenario.results import Estimate, Served
     from app.simulation.result import Simulated
     from genz_core.validity import OnError
@@ -43,14 +43,14 @@ def ask(line: str) -> Answered:
     >>> asked.answer.status
     'ok'
     """
-    from app.line.answering import answer
+    from app.line.line_answer import answer
     from app.scenario.local_files import sources
 
     return answer(line, sources)
 
 
 @verb()
-def estimate(asked: Asked, on_error: OnError) -> Estimate | Served:
+def estimate(query: Query, on_error: OnError) -> Estimate | Served:
     """Price a static batch: TTFT, TPOT, memory and cost, each latency with its bound and interval.
 
     With a concurrency or a rate, the same as `serve`.  Lists and arrays give one configuration per
@@ -69,11 +69,11 @@ def estimate(asked: Asked, on_error: OnError) -> Estimate | Served:
     """
     from app.scenario import results
 
-    return results.estimate(asked, on_error)
+    return results.estimate(query, on_error)
 
 
 @verb(instead={"trace": "simulate"})
-def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
+def serve(query: Query, on_error: OnError) -> Served | Simulated:
     """Estimate a deployment under load: TTFT, TPOT and throughput by continuous batching.
 
     Give exactly one of concurrency, rate and trace; a trace is simulated, see `simulate`.
@@ -91,15 +91,15 @@ def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
     """
     from app.scenario import results
 
-    if asked.verb == "simulate":
+    if query.verb == "simulate":
         from app.simulation import result
 
-        return result.simulate(asked)
-    return results.serve(asked, on_error)
+        return result.simulate(query)
+    return results.serve(query, on_error)
 
 
 @verb()
-def simulate(asked: Asked, worth: bool) -> Simulated:
+def simulate(query: Query, worth: bool) -> Simulated:
     """Simulate individual requests under the engine's scheduler: percentiles, queues, preemptions.
 
     Give exactly one of concurrency, rate and trace.
@@ -116,12 +116,12 @@ def simulate(asked: Asked, worth: bool) -> Simulated:
     """
     from app.simulation import result
 
-    return result.simulate(asked, worth=worth)
+    return result.simulate(query, worth=worth)
 
 
 @verb()
 def ops(
-    asked: Asked, cached_tokens: Sequence[str], input_tokens: Sequence[str], batch_size: int
+    query: Query, cached_tokens: Sequence[str], input_tokens: Sequence[str], batch_size: int
 ) -> CountedStep:
     """Count FLOPs and bytes of every operator of one step of a model, without hardware.
 
@@ -138,9 +138,9 @@ def ops(
     >>> next(row.flops for row in two.table.rows if row.node == "attention")
     17196679168.0
     """
-    from app.model_inside import counting
+    from app.model_inside import operator_counts
 
-    return counting.count(asked, cached_tokens, input_tokens, batch_size)
+    return operator_counts.count(query, cached_tokens, input_tokens, batch_size)
 
 
 @verb(
@@ -152,7 +152,7 @@ def ops(
     ),
     first=("model", "statistics"),
 )  # fmt: skip
-def routing(asked: Asked, copies: Sequence[str], statistics: Any) -> list[dict[str, Any]]:
+def routing(query: Query, copies: Sequence[str], statistics: Any) -> list[dict[str, Any]]:
     """The cost of uneven expert routing in a run, and the gain from redundant experts.
 
     Returns:
@@ -174,13 +174,13 @@ def routing(asked: Asked, copies: Sequence[str], statistics: Any) -> list[dict[s
         counts = decide.read_statistics(Path(statistics))
     else:
         counts = decide.counts_of(statistics)
-    return decide.routing(asked, counts, copies)
+    return decide.routing(query, counts, copies)
 
 
 @verb(
     Own("output", "str | Path | None", None, "Folder that the files are written into, if any."),
 )
-def export(asked: Asked, phase: str, output: str | Path | None) -> dict[str, bytes]:
+def export(query: Query, phase: str, output: str | Path | None) -> dict[str, bytes]:
     """Make the files of a step that network simulators read: Chakra traces and a network.
 
     Returns:
@@ -194,7 +194,7 @@ def export(asked: Asked, phase: str, output: str | Path | None) -> dict[str, byt
     """
     from app.exchange import step_trace
 
-    files = step_trace.export(asked, phase)
+    files = step_trace.export(query, phase)
     if output is not None:
         folder = Path(output)
         folder.mkdir(parents=True, exist_ok=True)

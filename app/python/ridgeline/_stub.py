@@ -23,7 +23,7 @@ from app.benchmarks.comparison import Comparison as ComparedResults
 from app.benchmarks.guard import Guarded
 from app.decide.study import Study
 from app.fleets.result import Fleet
-from app.line.answering import Answered
+from app.line.line_answer import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
 from app.scaling.availability import Available

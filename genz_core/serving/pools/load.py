@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from genz_core.serving.pools.asked import Combinations, Habits, Learned
 from genz_core.serving.pools.decode_station import AnsweringStation
 from genz_core.serving.pools.link import LinkStation
+from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.prefill_station import ReadingStation
 from genz_core.serving.pools.workers import DecodeWorkers, PrefillWorkers
 from genz_core.serving.queues import median_share

@@ -8,7 +8,7 @@ import socket
 from urllib.parse import urlsplit
 
 from genz_core.errors import MeasurementError
-from profilers.collect.building import first_line
+from profilers.collect.measured_model import first_line
 from profilers.collect.serving.client import Server
 
 _MOST_BYTES = 16 << 20

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from genz_core.errors import MeasurementError
-from profilers.collect.building import first_line
+from profilers.collect.measured_model import first_line
 
 _LONGEST_LINE, _MOST_BODY = 1 << 20, 1 << 20
 

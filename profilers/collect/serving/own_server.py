@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MeasurementError
-from genz_core.installing import pip_install
+from genz_core.installation import pip_install
 from genz_core.progress import Cancel, never
 from profilers.collect import programs
-from profilers.collect.building import RunSettings, build, libraries
-from profilers.collect.serving import starting
+from profilers.collect.measured_model import RunSettings, build, libraries
+from profilers.collect.serving import local_servers
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.prompts import WORDS
 
@@ -131,7 +131,7 @@ def running(
         Cancelled: `cancelled` returned True before it answered.
     """
     check_installed()
-    port = starting.free_port()
+    port = local_servers.free_port()
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(settings.threads),
@@ -140,8 +140,8 @@ def running(
     }
     with programs.background(_argv(folder, settings, port), log, environment) as child:
         address = f"http://127.0.0.1:{port}"
-        if starting.why_not_ready(child, [f"{address}/health"], _START_S, cancelled):
-            said = "".join(starting.last_lines(log, 1, 300)).strip()
+        if local_servers.why_not_ready(child, [f"{address}/health"], _START_S, cancelled):
+            said = "".join(local_servers.last_lines(log, 1, 300)).strip()
             raise MeasurementError(f"transformers serve did not start: {said or 'it said nothing'}")
         yield RunningServer(Server(address, str(folder)), child.pid)
 

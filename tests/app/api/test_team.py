@@ -20,7 +20,7 @@ from app.api.errors import Stopping
 from app.api.request_bounds import Bounds
 from app.api.rest import application
 from app.api.workers import Workers
-from app.commands.library.listening import tokens_of
+from app.commands.library.servers import tokens_of
 from app.question.parameters import PARAMETERS
 from genz_core.errors import InvalidValue
 from tests.app.api.services import started

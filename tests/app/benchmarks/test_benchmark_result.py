@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.benchmarks import benchmark_result
-from app.question.asking import ask
+from app.question.query import ask
 from genz_core.errors import InvalidValue
 
 VLLM: dict[str, Any] = {

@@ -5,9 +5,9 @@ from datetime import date
 import pytest
 
 from app.benchmarks import calibration
+from app.benchmarks.closed_form import predict
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
-from app.benchmarks.predicted import predict
 from genz_core.errors import InvalidValue
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
 

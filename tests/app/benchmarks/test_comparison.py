@@ -5,11 +5,11 @@ import math
 import pytest
 import ridgeline as python
 
+from app.benchmarks.closed_form import predict
 from app.benchmarks.comparison import compare, measured_figures
 from app.benchmarks.deployment import deployment
 from app.benchmarks.findings import findings
-from app.benchmarks.predicted import predict
-from app.benchmarks.simulated import simulate, with_simulations
+from app.benchmarks.simulation import simulate, with_simulations
 from genz_core.errors import InvalidValue
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as, slower
 

@@ -3,9 +3,9 @@
 import pytest
 
 import model_registry
+from app.benchmarks.closed_form import predict
 from app.benchmarks.deployment import deployment
 from app.benchmarks.load import load_of
-from app.benchmarks.predicted import predict
 from genz_core.errors import InvalidValue, UnknownName
 from profilers.serving_results import read_results
 from tests.app.benchmarks.conftest import HARDWARE, RUN

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
+from app.benchmarks.closed_form import predict
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
 from app.benchmarks.guard import guard
-from app.benchmarks.predicted import predict
 from genz_core.errors import InvalidValue
 from tests.app.benchmarks.conftest import HARDWARE, RUN, slower
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.benchmarks.deployment import deployment
 from app.benchmarks.replay import replay
-from app.benchmarks.simulated import simulate
+from app.benchmarks.simulation import simulate
 from genz_core.errors import InvalidValue
 from tests.app.benchmarks.conftest import HARDWARE, RUN
 

@@ -10,7 +10,7 @@ from app.benchmarks.deployment import deployment
 from app.benchmarks.guard import guard
 from app.benchmarks.load import load_of
 from app.benchmarks.replay import replay
-from app.benchmarks.simulated import simulate
+from app.benchmarks.simulation import simulate
 from profilers.serving_results import read_results
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
 from tests.profilers.serving_results.conftest import RESULTS

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from app.calibration import from_one_run
-from app.question.asking import ask
+from app.question.query import ask
 from app.question.question import Question
 from app.scenario.results import serve
 from app.scenario.scenario import Resolved, resolve

@@ -68,8 +68,8 @@ def test_a_calibrated_machine_is_a_system_like_any_other(
 def test_a_calibrated_cpu_does_not_stand_for_a_gpu(calibrated: Any, config: dict[str, Any]) -> None:
     from app.calibration import machine
     from app.measuring.prediction import run_context
-    from profilers.collect.building import RunSettings
     from profilers.collect.machine import cpu
+    from profilers.collect.measured_model import RunSettings
 
     machine.save(calibrated)
     settings = RunSettings(config)

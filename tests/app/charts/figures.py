@@ -8,9 +8,9 @@ import plotly.io
 import pytest
 
 import hardware_db
-from app.charts import breakdown, comparing, hardware, memory, roofline, style
+from app.charts import breakdown, hardware, memory, roofline, setups, style
 from app.charts.figure import Figure
-from app.dashboard import cached
+from app.dashboard import caches
 from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.intervals import Latency
@@ -20,7 +20,7 @@ from app.scenario.summary import step_of
 
 LOOKS = {"light": style.LIGHT, "dark": style.DARK}
 both_looks = pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
-ESTIMATE = cached.priced(Setup())
+ESTIMATE = caches.priced(Setup())
 H100 = hardware_db.load("h100")
 WHOLE = Latency(0.0075, 0.006, 0.01)
 LATENCIES = {
@@ -38,7 +38,7 @@ NAMES = (
 @functools.cache
 def operators(batch: int = 1) -> tuple[dict, ...]:
     """Roofline points of the default scenario at a batch size; not to be changed."""
-    estimate = cached.priced(Setup(Question(batch=batch)))
+    estimate = caches.priced(Setup(Question(batch=batch)))
     tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
     return tuple(
         row for phase, table in tables.items() for row in roofline.operator_points(table, phase)
@@ -73,7 +73,7 @@ def figure(name: str, look: style.Look = style.LIGHT) -> Figure:
         "bound": lambda: breakdown.bound_and_predicted(LATENCIES, look),
         "by cause": lambda: breakdown.time_by_cause({"decode": CAUSES}, {"decode": WHOLE}, look),
         "by class": lambda: breakdown.time_by_class({"decode": classes}, {"decode": step}, look),
-        "comparison": lambda: comparing.stacked_by_class({"A": step}, [classes], "t", look),
+        "comparison": lambda: setups.stacked_by_class({"A": step}, [classes], "t", look),
         "hardware": lambda: hardware.plane([system], look),
         "icicle": lambda: breakdown.icicle(table, "model", look),
         "memory now": lambda: memory.single(now, limits, look),

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from app.benchmarks import curve as curves
+from app.benchmarks.closed_form import predict
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployments
-from app.benchmarks.predicted import predict
 from app.charts import benchmarks
 from profilers.serving_results import read_results
 from tests.app.charts.figures import LOOKS, both_looks, checked

@@ -9,7 +9,7 @@ import hardware_db
 from app.charts import hardware, roofline, style
 from app.charts.ceilings import bandwidths
 from app.charts.labels import NARROWEST
-from app.dashboard import cached
+from app.dashboard import caches
 from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.levers import PHASES
@@ -143,7 +143,7 @@ def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
 @for_every(hardware_db.names())
 def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     setup = Setup(Question(system=name))
-    estimate, system = cached.priced(setup), system_of(setup)
+    estimate, system = caches.priced(setup), system_of(setup)
     tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
     points = [p for phase in PHASES for p in roofline.operator_points(tables[phase], phase)]
     assert all(row["flops_per_s"] <= roof_of(row, system) * (1 + 1e-9) for row in points)

@@ -9,7 +9,7 @@ import ridgeline
 from typer.testing import CliRunner
 
 from app.cli import cli
-from app.question.asking import ask
+from app.question.query import ask
 from genz_core.errors import InvalidValue
 
 LOAD = ("serve", "meta-llama/Llama-3.1-8B", "--concurrency", "16", "--isl", "2000", "--osl", "200")

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from app.dashboard import cached, display_tables
+from app.dashboard import caches, display_tables
 from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.setup import Setup
@@ -19,7 +19,7 @@ def test_the_operator_table_leaves_out_only_what_takes_no_time():
 
 
 def test_a_page_shows_three_digits_and_no_more():
-    raw = intervals.operator_table(cached.priced(Setup(Question(batch=4096, isl=8192))).prefill)
+    raw = intervals.operator_table(caches.priced(Setup(Question(batch=4096, isl=8192))).prefill)
     shown = display_tables.rounded(display_tables.operator_rows(raw, "prefill"))
     times = shown["predicted [µs]"]
     assert times.max() > 100_000
@@ -28,7 +28,7 @@ def test_a_page_shows_three_digits_and_no_more():
 
 
 def test_a_comparison_puts_the_change_beside_the_value():
-    other = cached.priced(Setup(Question(bandwidth=2.0)))
+    other = caches.priced(Setup(Question(bandwidth=2.0)))
     scenarios = {"A": ESTIMATE, "B": other}
     table = {name: display_tables.estimate_figures(one) for name, one in scenarios.items()}
     row = display_tables.comparison_numbers(table).set_index("figure").loc["TPOT, bound"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.dashboard import cached
+from app.dashboard import caches
 from app.dashboard.load import alone, as_batch
 from app.question.question import Question
 from app.scenario.setup import Setup
@@ -14,13 +14,13 @@ from app.scenario.setup import Setup
 def test_the_batch_of_a_load_that_runs_fits(users):
     setup = Setup(Question(concurrency=users))
     batch = as_batch(setup).scenario.batch
-    most = cached.largest(alone(setup))[0]
+    most = caches.largest(alone(setup))[0]
     assert batch == min(users, batch, most)
-    assert cached.priced(as_batch(setup)).memory.fits[0]
+    assert caches.priced(as_batch(setup)).memory.fits[0]
 
 
 def test_of_what_never_fits_the_batch_is_priced_all_the_same():
     setup = Setup(Question(model="meta-llama/Llama-3.1-405B", concurrency=8))
-    assert cached.largest(alone(setup))[0] == 0
+    assert caches.largest(alone(setup))[0] == 0
     assert as_batch(setup).scenario.batch == 1
-    assert not cached.priced(as_batch(setup)).memory.fits[0]
+    assert not caches.priced(as_batch(setup)).memory.fits[0]

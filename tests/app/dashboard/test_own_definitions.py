@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import model_registry
-from app.dashboard import cached, own_definitions
+from app.dashboard import caches, own_definitions
 from app.question.parameters import PARAMETERS
 from app.scenario.setup import Setup
 from genz_core.errors import RidgelineError, UnknownModel
@@ -121,13 +121,13 @@ def test_a_pasted_config_is_kept_for_the_session():
 
 def test_an_own_model_is_priced_like_the_same_config_from_python():
     setup = replace(Setup(), model_config=json.dumps(TINY))
-    assert cached.resolved(setup).model.parameters == model_registry.load(TINY).parameters
+    assert caches.resolved(setup).model.parameters == model_registry.load(TINY).parameters
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "~/x", "../a", "config.json", ".\\x"])
 def test_a_visitor_cannot_open_files_of_the_server(name: str):
     with pytest.raises(UnknownModel):
-        cached.model_of(name, "", ())
+        caches.model_of(name, "", ())
 
 
 def test_an_exported_scenario_names_every_choice_and_the_own_definitions():

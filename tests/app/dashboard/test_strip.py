@@ -9,7 +9,7 @@ import ridgeline
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import strip
-from app.line.reading import read
+from app.line.line_parser import read
 from app.wording import quantities
 from tests.app.pages import cards, opened, setup_of, shown
 

@@ -15,12 +15,12 @@ import hardware_db
 from app.charts import economics as charts
 from app.charts import style
 from app.cli import cli
-from app.decide import comparing, economics, frontiers
+from app.decide import comparison, economics, frontiers
 from app.decide.account import Account, power_caps
 from app.decide.operation import operation
 from app.planning.result import plan
-from app.question.asking import ask
 from app.question.hours import day_of
+from app.question.query import ask
 from app.question.question import Question
 from app.scenario.scenario import resolve
 from app.scenario.served_rows import served
@@ -51,7 +51,7 @@ def test_one_load_has_one_price_everywhere():
     """Economics, comparison, plan and frontier give the same dollars for 64 users."""
     given = {"model": "Qwen/Qwen3-32B", "engine": "vllm", "tp": 2, "concurrency": 64}
     account_ = economics.economics(ask("economics", given))["ways"]["rented"]["usd_per_mtok"]
-    compared = comparing.figures(resolve(SCENARIO))["usd_per_mtok"].seconds
+    compared = comparison.figures(resolve(SCENARIO))["usd_per_mtok"].seconds
     one = {"devices": 2, "pp": 1, "max_num_seqs": 0, "simulate": False, "pools": "aggregated"}
     planned = plan(ask("plan", given | one)).best["usd_per_mtok"]
     (curve,), _ = frontiers.curves(ask("plan", given | one))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.decide import comparing
+from app.decide import comparison
 from app.decide.measured_versions import measured_of, measured_versions, usual_versions
 from app.question.question import Question
 from app.scenario.scenario import resolve
@@ -47,11 +47,11 @@ def test_the_usual_versions_are_those_of_the_model_where_there_are_any():
 
 @pytest.mark.parametrize("old", ["0.5.0", "0.6.3"])
 def test_an_older_era_is_predicted_otherwise(old):
-    both = comparing.setups(Setup(BASE), "engine_version", [old, "0.19.0"])
-    tpot = [comparing.figures(resolve_setup(one))["tpot_s"].seconds for one in both.values()]
+    both = comparison.setups(Setup(BASE), "engine_version", [old, "0.19.0"])
+    tpot = [comparison.figures(resolve_setup(one))["tpot_s"].seconds for one in both.values()]
     assert tpot[0] != pytest.approx(tpot[1], rel=0.001)
 
 
 def test_another_engine_does_not_take_the_version_along():
     base = Setup(replace(BASE, engine_version="0.6.3"))
-    assert comparing.setups(base, "engine", ["sglang"])["sglang"].scenario.engine_version == ""
+    assert comparison.setups(base, "engine", ["sglang"])["sglang"].scenario.engine_version == ""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import ridgeline
 
-from app.decide import plan_systems, searched
+from app.decide import plan_query, plan_systems
+from app.decide.plan_query import Searched
 from app.decide.plan_systems import by_system
-from app.decide.searched import Searched
 from app.question.question import Question
 from app.scenario.setup import Setup
 
@@ -21,7 +21,7 @@ def rows(target: str) -> list[dict]:
         model="Qwen/Qwen3-32B", target=(target,), pools=("aggregated",), **LOAD
     )  # fmt: skip
     asked = Searched(Setup(question), (("system", SYSTEMS),))
-    return by_system(searched.answer(asked, searched.price(asked)))
+    return by_system(plan_query.answer(asked, plan_query.price(asked)))
 
 
 def test_each_row_is_the_best_of_a_plan_on_that_system_alone():

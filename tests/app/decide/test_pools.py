@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.decide import comparing, economics, sensitivity
+from app.decide import comparison, economics, sensitivity
 from app.decide.account import Account
 from app.decide.operation import Operation, operation
-from app.question.asking import ask
+from app.question.query import ask
 from app.question.question import Question
 from app.scenario import served_rows
 from app.scenario.scenario import resolve
@@ -49,7 +49,7 @@ def test_one_load_has_one_price_of_a_token_in_an_account_and_in_a_comparison():
     for question in (replace(POOL, price="2"), replace(SPLIT, price="h100=2,h200=4")):
         resolved = resolve(question)
         account = economics.document(Account(resolved))["ways"]["rented"]
-        beside = comparing.figures(resolved)
+        beside = comparison.figures(resolved)
         assert account["usd_per_mtok"] == pytest.approx(beside["usd_per_mtok"].seconds)
         per_device = beside["output_tokens_per_s_per_device"].seconds
         served = served_rows.served(resolved)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.decide.routing import read_counts, routing
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario import results
 from genz_core.errors import InvalidValue
 from tests.app.commands.test_cli import run

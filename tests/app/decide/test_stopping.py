@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.decide import searched
-from app.decide.searched import Searched
+from app.decide import plan_query
+from app.decide.plan_query import Searched
 from app.question.question import Question
 from app.scenario.setup import Setup
 from genz_core.progress import Cancelled
@@ -17,9 +17,9 @@ QUESTION = Question(model="Qwen/Qwen3-32B", rate=4.0, devices=(1, 4), target="tp
 SEVERAL = {"system": ("h100-sxm5-80gb", "h200-sxm-141gb"), "engine": ("vllm", "sglang")}
 ASKED = Searched(Setup(QUESTION), tuple(SEVERAL.items()))
 WORK = {
-    "plan": searched.price_as_job,
-    "what would have to change": searched.changes_as_job,
-    "frontiers": lambda asked, *more: searched.curves_as_job((("all", asked),), *more),
+    "plan": plan_query.price_as_job,
+    "what would have to change": plan_query.changes_as_job,
+    "frontiers": lambda asked, *more: plan_query.curves_as_job((("all", asked),), *more),
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.engine_fit.neighbours import run_facts, run_sizes
 from app.engine_fit.targets import Target
-from app.question.asking import Asked
+from app.question.query import Query
 from app.question.question import Question
 from app.scenario.points_row import Point
 from genz_core.engine import FIELDS, EngineProfile
@@ -35,8 +35,8 @@ class Synthetic:
     @property
     def rows(self):
         loads = [int(BATCH[at % len(BATCH)]) for at in range(1 + max(t.row for t in self.targets))]
-        asked = Asked("estimate", Question(osl=128))
-        return [Point(str(load), asked, {"concurrency": float(load)}) for load in loads]
+        query = Query("estimate", Question(osl=128))
+        return [Point(str(load), query, {"concurrency": float(load)}) for load in loads]
 
     def logs(self, moves, wanted=None, under=None):
         engines = [

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from app.line.line_parser import read
+from app.line.line_text import written
 from app.line.presets import PRESETS
-from app.line.reading import read
 from app.line.sentence import sentence, words
 from app.line.unread import NotUnderstood, known_words
-from app.line.writing import written
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question

@@ -9,7 +9,7 @@ import pytest
 import profilers
 from app.answers.table import TableFormat, render
 from app.measuring import comparison
-from app.question.asking import ask
+from app.question.query import ask
 from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.scenario import estimate

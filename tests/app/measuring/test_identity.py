@@ -71,7 +71,7 @@ def test_an_8_bit_cache_is_told_by_the_names_of_its_kernels(qwen, kernel, format
 
 def test_an_8_bit_cache_is_priced_and_contradicts_another(qwen):
     from app.measuring.comparison import compare_asked
-    from app.question.asking import ask
+    from app.question.query import ask
 
     name = "void vllm::reshape_and_cache_flash_kernel<bf16, uint8, (vllm::Fp8KVCacheDataType)1>"
     rows = qwen.kernels.assign(name=qwen.kernels["name"].astype(object))

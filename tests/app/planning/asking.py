@@ -6,11 +6,11 @@ from typing import Any
 
 from app.planning import demand, result
 from app.planning.result import Planned
-from app.question.asking import Asked, ask
+from app.question.query import Query, ask
 from app.scenario.local_files import sources
 
 
-def asked(model: str, **given: Any) -> Asked:
+def asked(model: str, **given: Any) -> Query:
     """A question, a trace at its means."""
     return demand.at_means(ask("plan", {"model": model, **given}, sources))
 

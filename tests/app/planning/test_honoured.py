@@ -11,7 +11,7 @@ from app.planning import search
 from app.planning.launch_options import faults
 from app.planning.manifests.bundle import bundle
 from app.planning.ranking import SURE
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario.gate import context_complaint
 from genz_core.errors import InvalidValue
 from tests.app.planning.asking import asked, plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.planning import percentiles, search
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario.served_rows import deployed, served
 from genz_core.errors import InvalidValue
 from tests.app.planning.asking import asked, plan

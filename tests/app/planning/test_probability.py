@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.document import deployment_row
+from app.planning.plan_text import chance
 from app.planning.probability import meets
 from app.planning.search import search
 from app.planning.targets import parse_targets
-from app.planning.wording import chance
 from hardware_db.intervals import Interval, probability_below
 from tests.app.planning.asking import asked
 

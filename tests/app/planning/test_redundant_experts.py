@@ -4,7 +4,7 @@ import pytest
 
 from app.planning import aggregated, disaggregated
 from app.planning.families import families
-from app.question.asking import ask
+from app.question.query import ask
 from genz_core.errors import InvalidValue
 from tests.app.planning.asking import plan
 

@@ -28,12 +28,12 @@ from app.api.mcp_server import server
 from app.api.rest import application
 from app.cli import cli
 from app.planning import sweep_axes
-from app.question.asking import ask
 from app.question.extras import EXTRAS, extras_of
 from app.question.forms import Form, forms_of, takes_many
 from app.question.groups import CACHE, POOL
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS, in_group
+from app.question.query import ask
 from app.question.question import Question
 from app.question.verbs import LEFT_OUT, REASONS, VERBS, parameters_of
 from app.scenario import points_row

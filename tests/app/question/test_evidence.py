@@ -19,7 +19,7 @@ from app.engine_fit.measured_facts import measured_facts
 from app.question import comparison
 from app.question.comparison import of_split
 from app.question.evidence import Evidence
-from app.question.measured import measured
+from app.question.measured_ranges import measured
 from app.question.question import Question
 from app.scenario import intervals, points_file, served_rows, summary
 from app.scenario.scenario import estimate, estimate_resolved, resolve

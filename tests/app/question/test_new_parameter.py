@@ -35,7 +35,7 @@ from app.api.answers import Answers
 from app.api.mcp_server import server
 from app.api.rest import application
 from app.cli import cli
-from app.question.asking import ask
+from app.question.query import ask
 from app.question.question import Question
 from app.scenario import points_file, points_row
 from app.scenario.setup import Setup, setup_from

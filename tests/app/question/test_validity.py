@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.question.question import Question
 from app.question.validity import drafts, has_pool, meaningless, refuse_contradictions
 from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from app.question.asking import ask
 from app.question.extras import EXTRAS, extras_of, read_extras
+from app.question.query import ask
 from app.scaling import availability as enough
 from app.scaling import losses
 from app.scaling.capacity import busiest_rate

@@ -6,8 +6,8 @@ import pytest
 import ridgeline
 
 import model_registry
-from app.question.asking import ask
 from app.question.parameters import PARAMETERS
+from app.question.query import ask
 from app.scenario.drafting import DRAFT_TOKENS, speculation
 from genz_core.errors import InvalidValue, UnknownModel, UnsupportedModel
 

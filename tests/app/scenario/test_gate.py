@@ -4,7 +4,7 @@ import pytest
 import ridgeline
 
 from app.planning.sweep_result import sweep
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario import points_file, results
 from app.scenario.gate import context_complaint, nearest_lengths
 from app.scenario.scenario import find_model, resolve

@@ -9,7 +9,7 @@ import pytest
 import hardware_db
 from app.answers.columns import ends
 from app.answers.table import TableFormat, folded, render
-from app.dashboard import cached, display_tables, load_curves
+from app.dashboard import caches, display_tables, load_curves
 from app.question import comparison
 from app.question.question import Question
 from app.scenario import intervals, points_file, served_rows, summary
@@ -168,7 +168,7 @@ def test_an_interval_holds_its_prediction_though_most_points_lay_on_one_side():
 
 
 def test_what_nobody_can_have_measured_is_not_validated():
-    fast = cached.priced(Setup(Question(bandwidth=2.0)))
+    fast = caches.priced(Setup(Question(bandwidth=2.0)))
     assert set(intervals.of_batch(fast).values()) == {None}
     assert not_validated(fast.decode) == busy_operators(fast.decode)
     large = Question(model="meta-llama/Llama-3.1-70B", system="l4", offload="weights")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import ridgeline
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario.local_files import model_source, sources, system_source
 from app.scenario.scenario import resolve
 from genz_core.errors import UnknownModel, UnknownName

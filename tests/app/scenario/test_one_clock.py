@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.dashboard import cached
+from app.dashboard import caches
 from app.question.question import Question
 from app.scenario import intervals, served_rows
 from app.scenario.scenario import estimate_resolved, resolve
@@ -45,7 +45,7 @@ def test_what_doubled_arithmetic_would_cut_is_in_the_causes_that_arithmetic_has_
     reached.
     """
     setup = Setup(scenario)
-    estimate, faster = cached.priced(setup), cached.priced(Setup(replace(scenario, peak=2.0)))
+    estimate, faster = caches.priced(setup), caches.priced(Setup(replace(scenario, peak=2.0)))
     for phase in ("prefill", "decode"):
         before, after = (float(step_of(e, phase).total_s[0]) for e in (estimate, faster))
         parts = parts_of(step_of(estimate, phase))
@@ -88,8 +88,8 @@ def test_where_arithmetic_saves_time_the_breakdown_has_time_that_waits_for_it():
     nothing.
     """
     setup = Setup(SCENARIOS[1])
-    parts = parts_of(step_of(cached.priced(setup), "decode"))
-    levers = cached.levers(setup)["decode"]
+    parts = parts_of(step_of(caches.priced(setup), "decode"))
+    levers = caches.levers(setup)["decode"]
     assert dict(levers)["twice the peak arithmetic"] > 0.1
     assert parts.get("compute", 0.0) == 0.0
     assert parts["tiles"] > 0.1 * sum(parts.values())

@@ -7,7 +7,7 @@ import pytest
 
 import hardware_db
 import model_registry
-from app.dashboard import cached, load_curves
+from app.dashboard import caches, load_curves
 from app.planning import sweep_axes, sweep_block
 from app.question.question import Question
 from app.scenario import points_file, served_rows
@@ -98,19 +98,19 @@ def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
     recipe = resolve(MEASURED).engine.recipe
     assert recipe.points >= 3
     for setup in (Setup(MEASURED), Setup(replace(MEASURED, price=2.0))):
-        assert cached.resolved(setup).engine.recipe == recipe
+        assert caches.resolved(setup).engine.recipe == recipe
         assert load_curves.basis(setup).startswith("corrected by")
 
 
 def test_what_a_visitor_brought_has_no_recipe():
     brought = Setup(MEASURED, system_yaml="include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n")
-    assert cached.resolved(brought).engine.recipe == NO_RECIPE
+    assert caches.resolved(brought).engine.recipe == NO_RECIPE
     assert "not measured" in load_curves.basis(brought)
 
 
 def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
     scaled = Setup(replace(MEASURED, bandwidth=2.0))
-    assert cached.resolved(scaled).engine.recipe == resolve(MEASURED).engine.recipe
+    assert caches.resolved(scaled).engine.recipe == resolve(MEASURED).engine.recipe
     assert "nobody has" in load_curves.basis(scaled)
 
 

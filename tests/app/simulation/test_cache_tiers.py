@@ -10,8 +10,8 @@ import ridgeline
 from typer.testing import CliRunner
 
 from app.cli import cli
-from app.question.asking import ask
 from app.question.load import SESSIONS
+from app.question.query import ask
 from app.simulation import offered_load, recorded_sessions
 from genz_core.errors import InvalidValue
 from hardware_db.tables import table

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hardware_db
-from app.question.asking import ask
+from app.question.query import ask
 from app.question.question import Question
 from app.scenario.pools import Prefill, beside, stated_link
 from app.scenario.scenario import resolve

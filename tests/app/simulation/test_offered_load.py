@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.question.question import Question
 from app.scenario.local_files import sources
 from app.simulation import offered_load

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario.results import serve
 from app.simulation import rows
 from app.simulation.result import Simulated, simulate

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.tuning.loop import Tuned, tune
 from app.tuning.outcome import Outcome
 from app.tuning.simulated_server import SimulatedServer, hidden_moves

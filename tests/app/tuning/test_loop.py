@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.tuning.answer import answer
-from app.tuning.choosing import choose
-from app.tuning.learning import beliefs, noise, starts
 from app.tuning.loop import tune
+from app.tuning.next_setting import choose
 from app.tuning.outcome import Outcome
+from app.tuning.settings_model import beliefs, noise, starts
 from app.tuning.space import space, words
 from app.tuning.study import Study
 from genz_core.errors import InvalidValue

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from app.calibration import from_runs
-from app.question.asking import Asked, ask
+from app.question.query import Query, ask
 from app.scenario.points_row import parse
 from app.tuning.loop import Tuned, tune
 from app.tuning.outcome import Outcome
@@ -40,19 +40,19 @@ def measured() -> dict[tuple[str, ...], dict[str, float]]:
     }
 
 
-def searched(goal: str, target: str = "") -> tuple[Tuned, Asked, list[Outcome]]:
+def searched(goal: str, target: str = "") -> tuple[Tuned, Query, list[Outcome]]:
     """A search of eight runs at most, and the outcome of every setting."""
     figures = measured()
     several = {name: list(dict.fromkeys(key[at] for key in figures)) for at, name in
                enumerate(NAMES)}  # fmt: skip
-    asked = ask("tune", {**GIVEN, **several, **({"target": target} if target else {})})
-    found = space(asked, goal)
+    query = ask("tune", {**GIVEN, **several, **({"target": target} if target else {})})
+    found = space(query, goal)
 
     def run(setting: Any, *_: Any) -> Outcome:
         key = tuple(str(setting[name] or "checkpoint") for name in NAMES)
         return Outcome("measured", figures[key])
 
-    return tune(found, run, Study(), 8), asked, [run(one) for one in found.settings]
+    return tune(found, run, Study(), 8), query, [run(one) for one in found.settings]
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def test_the_best_of_all_or_one_within_five_percent_is_found_in_eight_runs(targe
 
 def taught() -> tuple[Tuned, list[dict[str, str]]]:
     """A search, and the rows of its points file."""
-    done, asked, _ = searched("output_tokens_per_s")
-    return done, [{**row, "model": "Qwen/Qwen3-0.6B"} for row in points(asked, done.records)]
+    done, query, _ = searched("output_tokens_per_s")
+    return done, [{**row, "model": "Qwen/Qwen3-0.6B"} for row in points(query, done.records)]
 
 
 def test_the_runs_of_a_search_are_rows_of_a_points_file():
     done, rows = taught()
     assert [row["id"] for row in rows] == [f"run {one.number}" for one in done.records]
     for row, record in zip(rows, done.records, strict=True):
-        asked = parse(row).question
-        assert asked.concurrency == GIVEN["concurrency"] and asked.weights == row["weights"]
-        assert asked.max_num_seqs == record.setting["max_num_seqs"]
+        query = parse(row).question
+        assert query.concurrency == GIVEN["concurrency"] and query.weights == row["weights"]
+        assert query.max_num_seqs == record.setting["max_num_seqs"]
         assert float(row["measured_tpot_s"]) == record.outcome.figures["tpot"]
 
 
@@ -90,14 +90,14 @@ def test_the_rows_of_a_search_calibrate():
 
 
 def test_runs_without_figures_teach_nothing():
-    done, asked, _ = searched("output_tokens_per_s")
+    done, query, _ = searched("output_tokens_per_s")
     failed = [type(one)(one.number, one.setting, Outcome("failed")) for one in done.records]
-    assert points(asked, failed) == []
+    assert points(query, failed) == []
 
 
 def test_a_points_file_names_the_system_that_was_not_stated():
-    asked = ask("tune", {"model": "Qwen/Qwen3-0.6B", "concurrency": 4, "max_num_seqs": "4,8"})
+    query = ask("tune", {"model": "Qwen/Qwen3-0.6B", "concurrency": 4, "max_num_seqs": "4,8"})
     runs = [Record(1, {"max_num_seqs": 8}, Outcome("measured", {"ttft": 0.1, "tpot": 0.01}))]
-    (row,) = points(asked, runs)
-    assert row["system"] == asked.question.system and parse(row).question.isl == asked.question.isl
+    (row,) = points(query, runs)
+    assert row["system"] == query.question.system and parse(row).question.isl == query.question.isl
     assert row["max_num_seqs"] == "8" and row["measured_ttft_s"] == "0.1"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.tuning.answer import answer
 from app.tuning.real_server import Commands
 from profilers.collect.serving import own_server

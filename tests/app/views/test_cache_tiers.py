@@ -6,7 +6,7 @@ import pytest
 
 from app.charts import simulation as charts
 from app.dashboard.panels import cache_tiers as panel
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario.setup import Setup
 from app.simulation.result import simulate
 from app.simulation.tier_worth import worth_of_setup

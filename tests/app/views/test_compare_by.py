@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.decide.comparing import AXES
+from app.decide.comparison import AXES
 from tests.app.pages import charts, opened, shown
 
 

@@ -10,7 +10,7 @@ import ridgeline
 
 from app.answers.columns import COLUMNS
 from app.dashboard.open_point import scenario_of
-from app.decide.searched import Searched, curves_as_job
+from app.decide.plan_query import Searched, curves_as_job
 from app.question.question import Question
 from app.scenario.setup import Setup
 from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown

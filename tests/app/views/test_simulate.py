@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.calibration import from_one_run
 from app.dashboard.panels import simulation as panel
-from app.question.asking import ask
+from app.question.query import ask
 from app.scenario.scenario import resolve
 from app.simulation.result import simulate
 from app.wording import quantities

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.watching.exporter import ALARMS, GAUGES, UP, Exporter
 from app.watching.follow import follow
 from app.watching.grafana import dashboard

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from app.question.asking import ask
+from app.question.query import ask
 from app.watching import causes, kept_scale
 from app.watching.answer import followed, of_looks
-from app.watching.expected import Conditions, Pricing
 from app.watching.follow import RequestLog
 from app.watching.pages import Look, recorded
+from app.watching.prediction import Conditions, Pricing
 from app.watching.simulated_pages import ENGINES, in_turn, looks
 from app.watching.watch import Watcher
 from genz_core.errors import ReportError

@@ -19,8 +19,8 @@ from genz_core.serving.disaggregation import (
     prompt_s,
     prompts_per_s,
 )
-from genz_core.serving.pools.asked import Combinations, Habits, Learned
 from genz_core.serving.pools.load import pooled_load
+from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.series import serve_pools
 from genz_core.step_correction import StepCorrection

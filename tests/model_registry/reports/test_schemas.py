@@ -17,7 +17,7 @@ from tests.app.commands.test_cli import run
 from tests.rules import for_every
 
 VALIDATORS = {name: Draft202012Validator(schema(name)) for name in names()}
-ONE = counted_step.Asked([1024], [1], 4)
+ONE = counted_step.StepQuery([1024], [1], 4)
 
 
 def plain(document: object) -> object:

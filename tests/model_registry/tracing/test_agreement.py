@@ -12,8 +12,8 @@ from model_registry.finding.catalog import shipped_models
 from model_registry.reports.symbolic import graph_total
 from model_registry.reports.traces_page import FURTHER
 from model_registry.tracing import trace
-from model_registry.tracing.building import build_on_meta, default_config, language_parameters
 from model_registry.tracing.capture import record_pass
+from model_registry.tracing.meta_model import build_on_meta, default_config, language_parameters
 from tests.model_registry.shared_models import built, traced
 from tests.model_registry.tracing_cases import STEPS, TINY, facts, tiny
 from tests.rules import for_every

@@ -12,8 +12,8 @@ import pytest
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from model_registry.finding.catalog import shipped_models
 from model_registry.tracing import records, trace
-from model_registry.tracing.building import build_on_meta
 from model_registry.tracing.capture import record_pass
+from model_registry.tracing.meta_model import build_on_meta
 from tests.model_registry.tracing_cases import tiny
 from tests.rules import for_every
 

@@ -10,8 +10,8 @@ import pytest
 
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancelled
-from profilers.collect.building import RunSettings
 from profilers.collect.distributed import merge, run_ranks, torchrun_argv
+from profilers.collect.measured_model import RunSettings
 
 
 def result(prefill: list[float], decode: list[float]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def test_heads_that_do_not_divide_end_in_one_sentence(tiny_llama: dict[str, Any]
 
 
 def test_one_rank_leaves_the_model_as_it_is(tiny_llama: dict[str, Any]) -> None:
-    from profilers.collect.building import build, pick_device
+    from profilers.collect.measured_model import build, pick_device
     from profilers.collect.rank import split_over_ranks
 
     model, _ = build(RunSettings(tiny_llama), pick_device("cpu"))

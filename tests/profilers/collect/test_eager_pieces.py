@@ -9,8 +9,8 @@ from genz_core.eager import kernel_s
 
 @pytest.mark.slow
 def test_facts_are_measured_on_this_machine() -> None:
-    from profilers.collect.building import pick_device
     from profilers.collect.eager_pieces import measure_eager
+    from profilers.collect.measured_model import pick_device
 
     facts = measure_eager(pick_device("cpu"), 2e10)
     assert 0 < kernel_s(facts) < facts.host_layer_s

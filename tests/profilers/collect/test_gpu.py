@@ -16,9 +16,9 @@ import pytest
 import hardware_db
 import profilers
 from profilers.collect import nsight, nsight_runner
-from profilers.collect.building import RunSettings
 from profilers.collect.distributed import run_ranks
 from profilers.collect.doctor import find_tool
+from profilers.collect.measured_model import RunSettings
 from profilers.collect.model import run_model
 from profilers.collect.top_kernels import ncu_commands, top_kernels
 from profilers.operator_rates import operator_rates, share_of_roof

@@ -14,7 +14,6 @@ from genz_core.progress import Cancelled
 from genz_core.types import System
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro
-from profilers.collect.building import pick_device
 from profilers.collect.clock import (
     Clock,
     contention,
@@ -23,6 +22,7 @@ from profilers.collect.clock import (
     set_threads,
     use_threads,
 )
+from profilers.collect.measured_model import pick_device
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from genz_core.errors import MeasurementError
-from profilers.collect.building import RunSettings, build, pick_device
+from profilers.collect.measured_model import RunSettings, build, pick_device
 from profilers.collect.model import Cancelled, ModelRun, run_model, run_scaled
 from profilers.collect.nvtx_ranges import module_ranges
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from profilers.collect import nvtx_ranges
-from profilers.collect.building import RunSettings
+from profilers.collect.measured_model import RunSettings
 from profilers.collect.model import run_model
 
 nvtx = pytest.importorskip("nvtx")

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from profilers.collect.building import RunSettings
 from profilers.collect.clock import Clock
+from profilers.collect.measured_model import RunSettings
 from profilers.collect.model import run_model, run_scaled
 from profilers.collect.operator_clock import fitted_to_steps, operator_rows, timed_operators
 from profilers.collect.torch_operators import kind_of
@@ -91,7 +91,7 @@ def test_parts_above_their_whole_are_scaled_to_it_and_others_left() -> None:
 
 
 def test_a_phase_may_be_marked_by_anything(settings: RunSettings) -> None:
-    from profilers.collect.building import build, pick_device
+    from profilers.collect.measured_model import build, pick_device
     from profilers.collect.model import one_request
 
     device = pick_device("cpu")

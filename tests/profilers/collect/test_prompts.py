@@ -8,7 +8,7 @@ import pytest
 
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancelled
-from profilers.collect.building import RunSettings
+from profilers.collect.measured_model import RunSettings
 from profilers.collect.prompts import measure_prompts
 from profilers.prompt_sizes import PromptSizes
 

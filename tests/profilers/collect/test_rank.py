@@ -12,7 +12,7 @@ import pytest
 
 from genz_core.errors import MeasurementError
 from profilers.collect import cases
-from profilers.collect.building import RunSettings, build, pick_device
+from profilers.collect.measured_model import RunSettings, build, pick_device
 from profilers.collect.rank import main, split_over_ranks
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from genz_core.progress import Cancelled
-from profilers.collect.building import RunSettings, build, pick_device
+from profilers.collect.measured_model import RunSettings, build, pick_device
 from profilers.collect.steps import filled_cache, measure_steps
 from profilers.steps import StepPoint
 

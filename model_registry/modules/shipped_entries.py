@@ -1,4 +1,4 @@
-"""Derive the shipped entries again: `python -m model_registry.modules.shipped`."""
+"""Derive the shipped entries again: `python -m model_registry.modules.shipped_entries`."""
 
 from __future__ import annotations
 

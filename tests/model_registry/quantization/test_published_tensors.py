@@ -1,7 +1,7 @@
 """A format of a shipped model means the checkpoint published in it, if one ships."""
 
 from model_registry.finding.catalog import shipped_models
-from model_registry.quantization.published import published_precision
+from model_registry.quantization.published_tensors import published_precision
 from tests.model_registry.shared_models import built
 
 QUANTISED = [model for model in shipped_models().values() if model.bases]

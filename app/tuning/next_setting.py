@@ -17,8 +17,8 @@ from scipy.stats import norm
 
 from app.benchmarks.levels import quantile
 from app.planning.targets import Target
-from app.tuning.learning import Belief, beliefs, starts
 from app.tuning.outcome import Outcome
+from app.tuning.settings_model import Belief, beliefs, starts
 from app.tuning.space import Space
 from genz_core.types import Array
 

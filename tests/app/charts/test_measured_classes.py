@@ -5,10 +5,10 @@ import math
 import pytest
 
 import profilers
-from app.charts import measured, style
+from app.charts import measured_classes, style
 from app.measuring import comparison
 from app.measuring.prediction import agreements
-from app.question.asking import ask
+from app.question.query import ask
 from profilers import Comparison
 from tests.app.charts.figures import checked
 from tests.app.pages import REPORTS
@@ -24,7 +24,7 @@ def of_qwen() -> Comparison:
 
 
 def test_the_middle_of_three_bars_has_the_error_bar(of_qwen: Comparison):
-    figure = checked(measured.three_bars(of_qwen.classes, "", style.LIGHT))
+    figure = checked(measured_classes.three_bars(of_qwen.classes, "", style.LIGHT))
     bars = {trace.name: trace for trace in figure.data if trace.type == "bar"}
     assert list(bars) == ["Bound", "Predicted", "Measured"]
     (points,) = (trace for trace in figure.data if trace.type == "scatter")
@@ -45,6 +45,6 @@ def test_the_line_of_a_sweep_passes_where_its_fit_says():
          "low_s": math.nan, "high_s": math.nan, "inside": None, "measured_s": 2e-3 * n + 1e-3}
         for n in (1, 2, 4, 8)
     ]  # fmt: skip
-    figure = checked(measured.sweep_parity(rows, agreements(rows), style.LIGHT))
+    figure = checked(measured_classes.sweep_parity(rows, agreements(rows), style.LIGHT))
     (line,) = (trace for trace in figure.data if trace.name and "line" in trace.name)
     assert list(line.x) == pytest.approx([2 * y + 1e-3 for y in line.y])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.inputs import inputs_of
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
@@ -15,7 +15,7 @@ from model_registry.reports.counted_step import CountedStep
 
 
 def count(
-    asked: Asked,
+    query: Query,
     cached_tokens: Sequence[str],
     input_tokens: Sequence[str],
     batch_size: int = 0,
@@ -35,15 +35,15 @@ def count(
     Raises:
         RidgelineError: an invalid model, sizes or degrees; images that it cannot read.
     """
-    question = asked.question
-    source = asked.named("model")
+    question = query.question
+    source = query.named("model")
     if piped is None and isinstance(source, Model):
         raise InvalidValue(
             "ops counts from a config: give the model's name, its config.json or the content of "
             "one, and formats by their own keywords"
         )
     named = step_documents.carried(source, trace=trace, without=without) if piped is None else piped
-    step = counted_step.Asked(
+    step = counted_step.StepQuery(
         _sizes("cached_tokens", cached_tokens), _sizes("input_tokens", input_tokens),
         batch_size or None, question.parallelism, question.precisions, inputs_of(question),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app.dashboard import phrases
-from app.question import typed
+from app.question import literals
 from app.scenario.setup import Setup, setup_from
 from genz_core.errors import RidgelineError
 
@@ -34,7 +34,7 @@ def _copy_link() -> None:
     chosen = st.query_params.to_dict()
     setup = st.session_state.get("setup")
     if isinstance(setup, Setup):
-        chosen |= {name: typed.text(value) for name, value in phrases.off_default(setup).items()}
+        chosen |= {name: literals.text(value) for name, value in phrases.off_default(setup).items()}
     address = str(st.context.url or "").partition("?")[0]
     query = f"?{urlencode(chosen)}" if chosen else ""
     with st.container(key="copy_link", gap=None):

@@ -9,10 +9,10 @@ import plotly.graph_objects as go
 import plotly.io
 import pytest
 
-from app.charts import comparing as charts
+from app.charts import setups as charts
 from app.charts import style
-from app.decide import comparing
-from app.decide.comparing import HEADLINES, USE_CASES
+from app.decide import comparison
+from app.decide.comparison import HEADLINES, USE_CASES
 from app.question.question import Question
 from app.scenario.intervals import Latency
 from app.scenario.scenario import resolve
@@ -38,7 +38,7 @@ def table_of(**values: float) -> dict[str, dict[str, Latency]]:
     ("model", ("Qwen/Qwen3-8B",)), ("use", tuple(USE_CASES)),
 ])  # fmt: skip
 def test_only_what_is_compared_differs(axis: str, names: tuple[str, ...]):
-    for name, setup in comparing.setups(BASE, axis, names).items():
+    for name, setup in comparison.setups(BASE, axis, names).items():
         changed = {
             key: value
             for key, value in setup.scenario.changed().items()
@@ -48,7 +48,7 @@ def test_only_what_is_compared_differs(axis: str, names: tuple[str, ...]):
 
 
 def test_figures_are_those_of_serving_the_setup():
-    found = comparing.figures(resolve_setup(BASE))
+    found = comparison.figures(resolve_setup(BASE))
     load = served(resolve(BASE.scenario))
     assert found["tpot_s"].seconds == pytest.approx(float(load.tpot_s[0]))
     assert found["tpot_s"].low_s <= found["tpot_s"].seconds <= found["tpot_s"].high_s
@@ -60,37 +60,37 @@ def test_figures_are_those_of_serving_the_setup():
 
 def test_what_does_not_fit_is_never_the_best():
     big = Setup(Question(model="meta-llama/Llama-3.1-70B", system="l4", concurrency=1))
-    table = {name: comparing.figures(resolve_setup(s)) for name, s in
+    table = {name: comparison.figures(resolve_setup(s)) for name, s in
              {"fits": BASE, "does not": big}.items()}  # fmt: skip
     assert math.isnan(table["does not"]["ttft_s"].seconds)
-    assert comparing.best(table, "ttft_s") is None
+    assert comparison.best(table, "ttft_s") is None
 
 
 def test_the_best_is_the_least_latency_and_the_verdict_says_by_how_much():
     table = table_of(slow=0.2, fast=0.1, middle=0.104)
-    assert comparing.best(table, "ttft_s") == "fast"
-    (line,) = comparing.verdict(table)
+    assert comparison.best(table, "ttft_s") == "fast"
+    (line,) = comparison.verdict(table)
     assert "fast is best" in line and "3.8 % less than middle" in line
     assert line.endswith("their intervals overlap")
-    (apart,) = comparing.verdict(table_of(slow=0.2, fast=0.1))
+    (apart,) = comparison.verdict(table_of(slow=0.2, fast=0.1))
     assert apart.endswith("their intervals lie apart") and "50 % less" in apart
 
 
 def test_equals_have_no_best():
-    assert comparing.best(table_of(a=0.1, b=0.1), "ttft_s") is None
+    assert comparison.best(table_of(a=0.1, b=0.1), "ttft_s") is None
 
 
 def test_unknown_uses_and_axes_are_refused():
     with pytest.raises(InvalidValue, match="choose Question answering"):
-        comparing.setups(BASE, "use", ["poetry"])
+        comparison.setups(BASE, "use", ["poetry"])
     with pytest.raises(InvalidValue, match="choose system"):
-        comparing.setups(BASE, "colour", ["red"])
+        comparison.setups(BASE, "colour", ["red"])
 
 
 @pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
 def test_plotly_reads_the_charts(look):
-    engines = comparing.setups(BASE, "engine", ["vllm", "generic"])
-    table = {name: comparing.figures(resolve_setup(one)) for name, one in engines.items()}
+    engines = comparison.setups(BASE, "engine", ["vllm", "generic"])
+    table = {name: comparison.figures(resolve_setup(one)) for name, one in engines.items()}
     figures = [charts.headline(table, name, look) for name in HEADLINES]
     parts = {"weights_bytes": 1e9, "kv_bytes": 2e9, "activations_bytes": 3e8, "reserve_bytes": 0.0}
     figures.append(charts.memory({"a": parts, "b": parts}, [80e9, 80e9], look))
@@ -103,5 +103,5 @@ def test_what_nothing_validates_is_never_the_best():
     known, unknown = Latency(2.0, 1.5, 2.5), Latency(1.0)
     table = {"a": {"tpot_s": known}, "b": {"tpot_s": Latency(3.0, 2.0, 4.0)},
              "c": {"tpot_s": unknown}}  # fmt: skip
-    assert comparing.best(table, "tpot_s") == "a"
-    assert comparing.best({"a": {"tpot_s": known}, "c": {"tpot_s": unknown}}, "tpot_s") is None
+    assert comparison.best(table, "tpot_s") == "a"
+    assert comparison.best({"a": {"tpot_s": known}, "c": {"tpot_s": unknown}}, "tpot_s") is None

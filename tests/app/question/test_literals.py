@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.question import typed
+from app.question import literals
 from app.question.parameters import PARAMETERS
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS
@@ -27,18 +27,18 @@ ISL, RATE = PARAMETERS["isl"], PARAMETERS["rate"]
     ],
 )  # fmt: skip
 def test_a_typed_number(text: str, number: float):
-    assert typed.number(text) == number
+    assert literals.number(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "k", "10kk", "1,000", "0x10", "ten", "1 2", "nan", "inf"])
 def test_what_is_no_number(text: str):
     with pytest.raises(ValueError):
-        typed.number(text)
+        literals.number(text)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_the_shortest_text_of_a_number_is_the_number(value: float):
-    assert typed.number(repr(value)) == value
+    assert literals.number(repr(value)) == value
 
 
 @given(st.sampled_from(NUMBERS), st.data())
@@ -49,7 +49,7 @@ def test_the_text_of_an_allowed_number_is_read_back(one, data):
         value = data.draw(st.integers(math.ceil(least), int(most)))
     else:
         value = data.draw(st.floats(least, most, exclude_min=one.above))
-    assert typed.value(one, typed.text(value)) == value
+    assert literals.value(one, literals.text(value)) == value
 
 
 @for_every(PARAMETERS)
@@ -57,26 +57,26 @@ def test_the_text_of_a_value_is_read_back(name: str):
     one = PARAMETERS[name]
     for value in (another(one), one.default):
         if value is not None:
-            assert typed.value(one, typed.text(value)) == value
+            assert literals.value(one, literals.text(value)) == value
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=2, max_size=20, unique=True))
 def test_a_list_of_numbers_is_read_in_its_order(values: list[int]):
-    assert typed.values(ISL, ",".join(map(str, values))) == values
+    assert literals.values(ISL, ",".join(map(str, values))) == values
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 50))
 def test_steps_reach_from_the_first_to_at_most_the_last(first: int, span: int, step: int):
-    values = typed.values(ISL, f"{first}:{first + span}:{step}")
+    values = literals.values(ISL, f"{first}:{first + span}:{step}")
     assert values == list(range(first, first + span + 1, step))
 
 
 def test_ranges_double_from_the_first_to_the_last():
-    assert typed.values(ISL, "1:256:x2") == [2**n for n in range(9)]
-    assert typed.values(RATE, "0.5:4:x2") == [0.5, 1, 2, 4]
-    assert typed.values(ISL, "1k:4k:x2") == [1000, 2000, 4000]
-    assert typed.of_range(ISL, {"from": "1k", "to": 3000, "step": 1000}) == [1000, 2000, 3000]
-    assert typed.of_range(ISL, {"from": 1, "to": 8, "step": "x2"}) == [1, 2, 4, 8]
+    assert literals.values(ISL, "1:256:x2") == [2**n for n in range(9)]
+    assert literals.values(RATE, "0.5:4:x2") == [0.5, 1, 2, 4]
+    assert literals.values(ISL, "1k:4k:x2") == [1000, 2000, 4000]
+    assert literals.of_range(ISL, {"from": "1k", "to": 3000, "step": 1000}) == [1000, 2000, 3000]
+    assert literals.of_range(ISL, {"from": 1, "to": 8, "step": "x2"}) == [1, 2, 4, 8]
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_ranges_double_from_the_first_to_the_last():
 )
 def test_a_range_that_is_none_says_how_one_is_typed(text: str):
     with pytest.raises(InvalidValue, match=r'isl .*: give "1,2,4", "1:256:x2" for doubling'):
-        typed.values(ISL, text)
+        literals.values(ISL, text)
 
 
 def test_more_values_than_an_axis_has_are_refused():
     with pytest.raises(InvalidValue, match=f"more than {LIMITS['axis'].most:,} values"):
-        typed.values(ISL, "1:100000:1")
+        literals.values(ISL, "1:100000:1")
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_more_values_than_an_axis_has_are_refused():
 )
 def test_a_mapping_that_is_no_range_is_shown(given_: dict[str, int]):
     with pytest.raises(InvalidValue, match=r"is not a range; give \{from: 1, to: 8, step: 1\}"):
-        typed.of_range(ISL, given_)
+        literals.of_range(ISL, given_)
 
 
 def test_words_are_named_once_without_blanks():
-    assert typed.words(" h100, h200 ,,h100") == ("h100", "h200")
-    assert typed.words(["a", " b "]) == ("a", "b")
+    assert literals.words(" h100, h200 ,,h100") == ("h100", "h200")
+    assert literals.words(["a", " b "]) == ("a", "b")
 
 
 @pytest.mark.parametrize(
     ("text", "truth"), [("yes", True), ("ON", True), ("0", False), ("no", False)]
 )
 def test_truths(text: str, truth: bool):
-    assert typed.value(PARAMETERS["burst_start"], text) is truth
+    assert literals.value(PARAMETERS["burst_start"], text) is truth

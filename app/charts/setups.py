@@ -10,7 +10,7 @@ from app.charts.figure import Figure, Trace, bar
 from app.charts.memory import PARTS, part_bars
 from app.charts.parts import interval_reach, lay_bars, limit_mark, time_bars
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, Look, blank
-from app.decide.comparing import HEADLINES, Figures, best
+from app.decide.comparison import HEADLINES, Figures, best
 from app.scenario.intervals import Latency
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MILLISECOND

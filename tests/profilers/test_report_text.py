@@ -5,7 +5,7 @@ import math
 import pytest
 
 from app.answers.table import TableFormat, render
-from profilers.wording import count, markdown_table, percent, seconds, shortened
+from profilers.report_text import count, markdown_table, percent, seconds, shortened
 
 
 @pytest.mark.parametrize(

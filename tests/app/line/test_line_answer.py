@@ -16,8 +16,8 @@ from app.api.answers import Answers
 from app.api.mcp_server import server
 from app.api.rest import application
 from app.cli import cli
-from app.line.answering import command
-from app.line.reading import read
+from app.line.line_answer import command
+from app.line.line_parser import read
 from app.line.unread import NotUnderstood
 from app.line.verb import ASKED
 from app.question.verbs import VERBS

@@ -7,12 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard import cached
+from app.dashboard import caches
 from app.dashboard.job_progress import show_progress, submitted
-from app.decide import searched as searching
+from app.decide import plan_query as searching
 from app.decide.frontiers import Curve
+from app.decide.plan_query import Searched, Several
 from app.decide.plan_systems import Row, by_system
-from app.decide.searched import Searched, Several
 from app.jobs import SIMULATING
 from app.planning.answer import Answer
 from app.planning.document import document
@@ -31,9 +31,9 @@ def answered(searched: Searched) -> Answer | None:
     """The answer to a question; None while a job prices its space, with its progress drawn.
 
     Raises:
-        RidgelineError: as `app.decide.searched`.
+        RidgelineError: as `app.decide.plan_query`.
     """
-    targets_of(searched.asked())  # refuses invalid questions before anything is queued
+    targets_of(searched.query())  # refuses invalid questions before anything is queued
     if searched.is_quick:
         return _quick(searched)
     priced: Priced | None = _of_job(
@@ -48,7 +48,7 @@ def answered(searched: Searched) -> Answer | None:
     return answer
 
 
-@cached.by_setup(32)
+@caches.by_setup(32)
 def _quick(searched: Searched) -> Answer:
     return searching.answer(searched, _priced(searched.untargeted))
 
@@ -83,12 +83,12 @@ def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
     return _document(replace(stated, several=()))
 
 
-@cached.by_setup(32)
+@caches.by_setup(32)
 def _document(searched: Searched) -> dict[str, Any]:
     return document(_quick(searched))
 
 
-@cached.by_setup(16)
+@caches.by_setup(16)
 def _priced(searched: Searched) -> Priced:
     return searching.price(searched)
 
@@ -98,7 +98,7 @@ def frontier_curves(many: Several) -> Found | None:
     progress drawn.
 
     Raises:
-        RidgelineError: as `app.decide.searched.curves_as_job`.
+        RidgelineError: as `app.decide.plan_query.curves_as_job`.
     """
     if sum(searched.families for _, searched in many) <= searching.AT_ONCE:
         return _curves(many)
@@ -106,7 +106,7 @@ def frontier_curves(many: Several) -> Found | None:
     return found
 
 
-@cached.by_setup(16)
+@caches.by_setup(16)
 def _curves(many: Several) -> Found:
     return searching.curves_as_job(many)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.line.reading import read
+from app.line.line_parser import read
 from app.line.words import quoted, short
-from app.question import typed
+from app.question import literals
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question
 from app.question.verbs import VERBS
@@ -67,5 +67,5 @@ def _stated(name: str, value: Any) -> str:
     """ "name=value", a form that exists for every value."""
     if PARAMETERS[name].kind == "truth":
         return f"--{'' if value else 'no-'}{name.replace('_', '-')}"
-    text = short(value) if isinstance(value, (int, float)) else typed.text(value)
+    text = short(value) if isinstance(value, (int, float)) else literals.text(value)
     return f"{name.replace('_', '-')}={quoted(text)}"

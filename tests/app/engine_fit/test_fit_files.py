@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
+from app.engine_fit.fit_files import write_factors, write_kernels, write_runs
 from app.engine_fit.hierarchy import fit
 from app.engine_fit.neighbours import fit_kernels
-from app.engine_fit.writing import write_factors, write_kernels, write_runs
 from tests.app.engine_fit.synthetic_engine import BATCH, MODELS, SYSTEMS, level, synthetic
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.line.names import Named
-from app.question import typed
-from app.question.asking import read
+from app.question import literals
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS
+from app.question.query import read
 from app.question.question import LOADS
 from app.question.verbs import VERBS
 from genz_core.errors import InvalidValue
@@ -39,7 +39,7 @@ class Stated:
         """
         if one.name in VERBS["plan"].several and "," in text:
             self.searches = True
-            found = tuple(typed.values(one, text))
+            found = tuple(literals.values(one, text))
             return found if len(found) > 1 else found[0]
         return read(one, text)
 
@@ -61,7 +61,8 @@ class Stated:
             self.searches = self.searches or len(both) > 1
         elif before != value:
             raise InvalidValue(
-                f"{name} is given twice, {typed.text(before)} and {typed.text(value)}: give it once"
+                f"{name} is given twice, {literals.text(before)} and {literals.text(value)}: "
+                "give it once"
             )
 
     def say_text(self, name: str, text: str) -> None:

@@ -11,12 +11,12 @@ import pytest
 
 from app.planning.answer import answer
 from app.planning.document import document
+from app.planning.plan_text import sentences
 from app.planning.probability import likely, meets
 from app.planning.ranking import ranking
+from app.planning.safe_or_risky import pair, settling
 from app.planning.search import search
-from app.planning.settling import pair, settling
 from app.planning.shortlist import SAFE, Shortlist, shortlist
-from app.planning.wording import sentences
 from tests.app.planning.asking import asked as ask
 
 MODEL = "Qwen/Qwen3-32B"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from app.line import device_words, load_words, parameter_words
 from app.line.line import Line
-from app.line.stated import Stated
+from app.line.stated_words import Stated
 from app.line.unread import Unread, not_understood
 from app.line.verb import ASKED, suggested
 from app.line.words import joined, words

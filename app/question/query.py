@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.question import typed
+from app.question import literals
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.question import LOADS, Question
@@ -32,14 +32,14 @@ class UnknownParameter(InvalidValue):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         known = tuple(known)
-        self.near = typed.near(name.replace("-", "_"), (*known, *ALIASES))
+        self.near = literals.near(name.replace("-", "_"), (*known, *ALIASES))
         super().__init__(
-            f"{name[:60]!r} is not a parameter: {typed.did_you_mean(self.near, known)}"
+            f"{name[:60]!r} is not a parameter: {literals.did_you_mean(self.near, known)}"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """A question in the form that a verb takes.
 
     arrays: arrays that replace the question's values, one element per configuration, of equal
@@ -67,7 +67,7 @@ class Asked:
 
 def ask(
     verb: str, given: Mapping[str, Any], sources: Sources = dict, *, strict: bool = True
-) -> Asked:
+) -> Query:
     """The question for a verb, from a caller's keywords.
 
     Args:
@@ -119,15 +119,15 @@ def ask(
     refuse_contradictions(replace(question, speculation=drafts) if drafts else question)
     if strict and not VERBS[verb].measured:  # a verb whose load comes from the measurement
         refuse_meaningless(question, verb, arrays)
-    asked = Asked(verb, question, arrays, several, frozenset(values), objects)
-    return asked if verb == "sweep" else replace(asked, arrays=with_experts(arrays, asked))
+    query = Query(verb, question, arrays, several, frozenset(values), objects)
+    return query if verb == "sweep" else replace(query, arrays=with_experts(arrays, query))
 
 
-def with_experts(arrays: Mapping[str, Array], asked: Asked) -> dict[str, Array]:
+def with_experts(arrays: Mapping[str, Array], query: Query) -> dict[str, Array]:
     """Arrays with `ep` of every configuration where only `moe_tp` was given."""
-    if "ep" in asked.given or "moe_tp" not in asked.given or not set(_RANKS) & set(arrays):
+    if "ep" in query.given or "moe_tp" not in query.given or not set(_RANKS) & set(arrays):
         return dict(arrays)
-    tp, dp, moe_tp = (arrays.get(name, getattr(asked.question, name)) for name in _RANKS)
+    tp, dp, moe_tp = (arrays.get(name, getattr(query.question, name)) for name in _RANKS)
     # a remainder gets its reason code later
     spread = np.ceil(np.asarray(tp * dp / moe_tp, dtype=float))
     return {**arrays, "ep": spread}
@@ -163,12 +163,12 @@ def read(one: Parameter, value: Any) -> Any:
         InvalidValue: an impossible value.
     """
     if isinstance(value, str) and one.kind not in ("text",):
-        return typed.value(one, value)
+        return literals.value(one, value)
     if isinstance(value, (np.generic, np.ndarray)) and not np.ndim(value):
         value = value.item()
     if np.ndim(value) and (one.numeric or one.names == "system"):
         what = "number" if one.numeric else "name"
-        raise InvalidValue(f"{one.name} = {typed.brief(value)}: give one {what}")
+        raise InvalidValue(f"{one.name} = {literals.brief(value)}: give one {what}")
     return one.checked(value)
 
 
@@ -177,7 +177,7 @@ def _opened(verb: str, values: Mapping[str, Any], sources: Sources) -> dict[str,
     opened = dict(values)
     for name in ("system",) if "system" in VERBS[verb].several and "system" in values else ():
         value = values[name]
-        many = typed.words(value) if isinstance(value, str) and "," in value else value
+        many = literals.words(value) if isinstance(value, str) and "," in value else value
         if _is_list(many):
             opened[name] = tuple(sources({name: each})[name] for each in many)
     single = {name: value for name, value in opened.items() if not _is_list(value)}
@@ -226,9 +226,11 @@ def _is_many(value: Any) -> bool:
 
 def _many(one: Parameter, value: Any) -> tuple[Any, ...]:
     if isinstance(value, str):
-        return tuple(typed.values(one, value))
+        return tuple(literals.values(one, value))
     if isinstance(value, Mapping):
-        return tuple(typed.of_range(one, value))
+        return tuple(literals.of_range(one, value))
     if not len(value) or any(_is_list(each) or np.ndim(each) for each in value):
-        raise InvalidValue(f"{one.name} = {typed.brief(value)}: give one value or a list of values")
+        raise InvalidValue(
+            f"{one.name} = {literals.brief(value)}: give one value or a list of values"
+        )
     return tuple(read(one, each) for each in value)

@@ -15,7 +15,7 @@ from app.planning.answer import Answer
 from app.planning.changes import Change
 from app.planning.families import LeftOut
 from app.planning.search import Priced
-from app.question.asking import Asked
+from app.question.query import Query
 from app.scenario.scenario import SystemSource, find_system
 from app.scenario.setup import Setup, source_of
 from app.simulation.trace_file import Trace
@@ -60,15 +60,15 @@ class Searched:
     @property
     def families(self) -> float:
         """Number of families to price; infinity if pricing a single family takes long."""
-        asked = self.asked()
+        query = self.query()
         engines = [
-            len(space.choices(asked, "engine") or hardware_db.engines_for(find_system(system)))
-            for system in space.systems(asked)
+            len(space.choices(query, "engine") or hardware_db.engines_for(find_system(system)))
+            for system in space.systems(query)
         ]
-        formats = len(space.formats(asked, "weights")) * len(space.formats(asked, "kv"))
-        more = space.choices(asked, "speculation") or space.choices(asked, "offload")
-        plain = space.kinds(asked.question) == ("aggregated",) and not more
-        few = space.devices(asked.question)[1] <= _FEW_DEVICES
+        formats = len(space.formats(query, "weights")) * len(space.formats(query, "kv"))
+        more = space.choices(query, "speculation") or space.choices(query, "offload")
+        plain = space.kinds(query.question) == ("aggregated",) and not more
+        few = space.devices(query.question)[1] <= _FEW_DEVICES
         return sum(engines) * formats if plain and few else math.inf
 
     def with_question(self, **changed: Any) -> Searched:
@@ -76,7 +76,7 @@ class Searched:
         scenario = replace(self.setup.scenario, **changed)
         return replace(self, setup=replace(self.setup, scenario=scenario))
 
-    def asked(self) -> Asked:
+    def query(self) -> Query:
         """The planner's question.
 
         Raises:
@@ -96,7 +96,7 @@ class Searched:
         elif question.system in texts:
             objects["system"] = _system(question.system, texts)
         given = frozenset(question.changed()) - set(several)
-        return Asked("plan", question, {}, several, given, objects)
+        return Query("plan", question, {}, several, given, objects)
 
 
 #: Questions by their names.
@@ -113,12 +113,12 @@ def price(searched: Searched) -> Priced:
     Raises:
         RidgelineError: as `Searched.asked` and `app.planning.search.price`.
     """
-    return search.price(searched.asked())
+    return search.price(searched.query())
 
 
 def price_as_job(searched: Searched, progress: Progress, cancelled: Cancel = never) -> Priced:
     """`price` as a job."""
-    return search.price(searched.asked(), progress, cancelled)
+    return search.price(searched.query(), progress, cancelled)
 
 
 def answer(searched: Searched, priced: Priced) -> Answer:
@@ -127,16 +127,16 @@ def answer(searched: Searched, priced: Priced) -> Answer:
     Raises:
         RidgelineError: as `Searched.asked`.
     """
-    return answers.answer(searched.asked(), priced=priced, with_changes=False)
+    return answers.answer(searched.query(), priced=priced, with_changes=False)
 
 
 def changes_as_job(
     searched: Searched, progress: Progress, cancelled: Cancel = never
 ) -> tuple[Change, ...]:
     """Changes that would allow a plan where nothing meets the targets, as a job."""
-    asked = searched.asked()
-    priced = search.price(asked, part(progress, 0.0, 0.3), cancelled)
-    found = search.search(asked, priced)
+    query = searched.query()
+    priced = search.price(query, part(progress, 0.0, 0.3), cancelled)
+    found = search.search(query, priced)
     progress(0.3, "easing targets, adding devices")
     if cancelled():
         raise Cancelled("easing targets")
@@ -159,7 +159,7 @@ def curves_as_job(
     for at, (name, searched) in enumerate(many):
         share = part(progress, at / len(many), (at + 1) / len(many))
         try:
-            curves, missing = frontiers.curves(searched.asked(), share, cancelled)
+            curves, missing = frontiers.curves(searched.query(), share, cancelled)
         except Cancelled:
             raise
         except RidgelineError as error:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.dashboard import pinned
+from app.dashboard import pinned_scenarios
 from app.question.question import Question
 from app.scenario.setup import Setup, setup_from
 from genz_core.errors import InvalidValue
@@ -25,4 +25,4 @@ def test_a_pin_that_no_scenario_has_is_refused(changed: dict):
 def test_at_most_four_scenarios_are_pinned():
     app = opened(pins=json.dumps([{"batch": batch} for batch in range(2, 9)]))
     app.switch_page("views/compare.py").run()
-    assert len(app.dataframe[0].value.columns) == 1 + pinned.MOST
+    assert len(app.dataframe[0].value.columns) == 1 + pinned_scenarios.MOST

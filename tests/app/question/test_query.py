@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardware_db
-from app.question.asking import Asked, UnknownParameter, ask
 from app.question.parameters import PARAMETERS
+from app.question.query import Query, UnknownParameter, ask
 from app.question.question import LOADS, STANDARD, Question, nominal_lengths
 from app.question.verbs import VERBS, parameters_of
 from genz_core.errors import InvalidValue
@@ -19,18 +19,18 @@ from tests.app.question.samples import MODEL
 from tests.draws import cases
 
 
-def asked(verb: str, **given_) -> Asked:
+def query(verb: str, **given_) -> Query:
     return ask(verb, {"model": MODEL, **given_})
 
 
 def refusal(verb: str, **given_) -> str:
     with pytest.raises(InvalidValue) as said:
-        asked(verb, **given_)
+        query(verb, **given_)
     return str(said.value)
 
 
 def test_what_is_not_given_has_its_default_and_is_known_not_to_be_given():
-    question = asked("estimate", isl=64, osl=None)
+    question = query("estimate", isl=64, osl=None)
     assert question.question == Question(model=MODEL, isl=64)
     assert question.given == {"model", "isl"} and question.size == 1
 
@@ -47,8 +47,8 @@ def test_a_model_must_be_named_where_no_measurement_does():
 
 
 def test_other_names_mean_the_same():
-    own = asked("serve", concurrency=4, max_num_seqs=8, shared_tokens=100, memory_fraction=0.8)
-    other = asked("serve", concurrency=4, **{"max-running-requests": 8}, shared_prompt=100,
+    own = query("serve", concurrency=4, max_num_seqs=8, shared_tokens=100, memory_fraction=0.8)
+    other = query("serve", concurrency=4, **{"max-running-requests": 8}, shared_prompt=100,
                   gpu_memory_utilization=0.8)  # fmt: skip
     assert own == other
 
@@ -61,7 +61,7 @@ def test_one_parameter_is_given_once():
 
 def test_an_unknown_name_says_which_are_near():
     with pytest.raises(UnknownParameter) as said:
-        asked("estimate", max_num_sequences=4)
+        query("estimate", max_num_sequences=4)
     assert "max_num_seqs" in said.value.near and "did you mean" in str(said.value)
     assert "there are model, system" in refusal("estimate", zzzz=4)
 
@@ -88,12 +88,12 @@ def test_exactly_one_load(verb: str):
     if not VERBS[verb].default_load:
         assert "one of them; not none" in refusal(verb)
     elif VERBS[verb].default_load == "batch":
-        assert asked(verb).question.kind == VERBS[verb].default_load
+        assert query(verb).question.kind == VERBS[verb].default_load
 
 
 @pytest.mark.parametrize("values", [[1, 64], np.array([1.0, 64.0]), "1,64", (1, 64)])
 def test_a_load_of_several_values_is_of_its_kind(values):
-    found = asked("serve", concurrency=values)
+    found = query("serve", concurrency=values)
     assert found.question.kind == "concurrency"
     assert found.arrays["concurrency"].tolist() == [1.0, 64.0] and found.size == 2
 
@@ -102,7 +102,7 @@ def test_a_load_of_several_values_is_of_its_kind(values):
 
 
 def test_texts_are_read_as_people_type_them():
-    found = asked("serve", concurrency="64", isl="2Ki", osl="1e2", burst_start="yes", tp="1,2")
+    found = query("serve", concurrency="64", isl="2Ki", osl="1e2", burst_start="yes", tp="1,2")
     question = found.question
     assert (question.concurrency, question.isl, question.osl) == (64, 2048, 100)
     assert question.burst_start is True and found.arrays["tp"].tolist() == [1.0, 2.0]
@@ -112,7 +112,7 @@ def test_texts_are_read_as_people_type_them():
 @settings(max_examples=cases(30))
 def test_lists_arrays_and_texts_of_numbers_are_the_same(values: list[int]):
     ways = [values, tuple(values), np.array(values), [str(value) for value in values]]
-    arrays = [asked("estimate", isl=way).arrays["isl"].tolist() for way in ways]
+    arrays = [query("estimate", isl=way).arrays["isl"].tolist() for way in ways]
     assert all(found == list(map(float, values)) for found in arrays)
 
 
@@ -132,23 +132,23 @@ def test_a_list_where_one_value_is_taken_is_refused():
 
 
 def test_a_search_takes_several_names_and_an_estimate_one():
-    found = asked("plan", rate=1, system=["h100", "h200"], kv="fp8,bf16", tp="1:8:x2")
+    found = query("plan", rate=1, system=["h100", "h200"], kv="fp8,bf16", tp="1:8:x2")
     assert found.several == {"system": ("h100", "h200"), "kv": ("fp8", "bf16"),
                              "tp": (1, 2, 4, 8)}  # fmt: skip
 
 
 def test_axes_of_a_sweep_are_of_any_lengths():
-    found = asked("sweep", batch=[1, 8, 64], tp={"from": 1, "to": 8, "step": "x2"}, engine="a,b")
+    found = query("sweep", batch=[1, 8, 64], tp={"from": 1, "to": 8, "step": "x2"}, engine="a,b")
     assert {name: len(values) for name, values in found.arrays.items()} == {"batch": 3, "tp": 4}
     assert found.several == {"engine": ("a", "b")}
 
 
 def test_experts_are_spread_from_what_is_given():
-    assert asked("estimate", tp=8, moe_tp=2).question.ep == 4
-    found = asked("estimate", tp=[4, 8], moe_tp=2)
+    assert query("estimate", tp=8, moe_tp=2).question.ep == 4
+    found = query("estimate", tp=[4, 8], moe_tp=2)
     assert found.arrays["ep"].tolist() == [2.0, 4.0]
     assert "does not divide tp x dp = 4" in refusal("estimate", tp=4, moe_tp=3)
-    assert "ep" not in asked("sweep", tp=[4, 8], moe_tp=2).arrays
+    assert "ep" not in query("sweep", tp=[4, 8], moe_tp=2).arrays
 
 
 # ------------------------------------------------------------------------------- objects
@@ -156,7 +156,7 @@ def test_experts_are_spread_from_what_is_given():
 
 def test_objects_stand_for_their_names():
     system = hardware_db.load("h200")
-    found = asked("estimate", system=system)
+    found = query("estimate", system=system)
     assert found.named("system") is system and found.question.system == "h200-sxm-141gb"
     assert found.named("engine") == ""
 
@@ -166,7 +166,7 @@ def test_a_text_opens_no_file_unless_the_caller_may(tmp_path: Path):
 
     path = tmp_path / "own.yaml"
     path.write_text("id: own\n")
-    assert not asked("estimate", system=str(path)).objects
+    assert not query("estimate", system=str(path)).objects
     found = ask("estimate", {"model": MODEL, "system": str(path)}, sources)
     assert found.objects == {"system": path}
 

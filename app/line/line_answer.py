@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.line.line import Line
-from app.line.reading import read
+from app.line.line_parser import read
 from app.line.sentence import sentence, words
-from app.question import typed
-from app.question.asking import Asked, Sources, ask
+from app.question import literals
 from app.question.extras import extras_of
+from app.question.query import Query, Sources, ask
 from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Answered:
     """
 
     line: Line
-    asked: Asked
+    query: Query
     answer: Any
 
     @property
@@ -58,16 +58,16 @@ def answer(text: str, sources: Sources = dict, *, on_error: OnError = "raise") -
 
     Args:
         text: the line.
-        sources: as of `app.question.asking.ask`.
+        sources: as of `app.question.query.ask`.
         on_error: what `estimate` and `serve` do with configurations that cannot run.
 
     Raises:
         RidgelineError: a part of the line is not understood, or the verb refuses it.
     """
     line = readable(text)
-    asked = ask(line.verb, line.given, sources)
+    query = ask(line.verb, line.given, sources)
     more = {"on_error": on_error} if "on_error" in extras_of(line.verb) else {}
-    return Answered(line, asked, _VERBS[line.verb](asked, **more))
+    return Answered(line, query, _VERBS[line.verb](query, **more))
 
 
 def readable(text: str) -> Line:
@@ -78,7 +78,7 @@ def readable(text: str) -> Line:
     """
     line = read(text).understood()
     if "model" not in line.given:
-        raise InvalidValue(f"the line {typed.brief(text)} needs a model: name one in it")
+        raise InvalidValue(f"the line {literals.brief(text)} needs a model: name one in it")
     return line
 
 
@@ -108,44 +108,44 @@ def command(line: Line) -> list[str]:
         if isinstance(value, bool):
             options.append(option if value else f"--no-{option[2:]}")
         else:
-            options += [option, typed.text(value)]
+            options += [option, literals.text(value)]
     return ["ridgeline", line.verb, str(line.given.get("model", "")), *options]
 
 
-def _estimate(asked: Asked, on_error: OnError) -> Any:
+def _estimate(query: Query, on_error: OnError) -> Any:
     from app.scenario import results
 
-    return results.estimate(asked, on_error)
+    return results.estimate(query, on_error)
 
 
-def _serve(asked: Asked, on_error: OnError) -> Any:
+def _serve(query: Query, on_error: OnError) -> Any:
     from app.scenario import results
 
-    return results.serve(asked, on_error)
+    return results.serve(query, on_error)
 
 
-def _simulate(asked: Asked) -> Any:
+def _simulate(query: Query) -> Any:
     from app.simulation import result
 
-    return result.simulate(asked)
+    return result.simulate(query)
 
 
-def _plan(asked: Asked) -> Any:
+def _plan(query: Query) -> Any:
     from app.planning import result
 
-    return result.plan(asked)
+    return result.plan(query)
 
 
-def _sensitivity(asked: Asked) -> Any:
+def _sensitivity(query: Query) -> Any:
     from app.decide import sensitivity_rows
 
-    return sensitivity_rows.document(asked)
+    return sensitivity_rows.document(query)
 
 
-def _economics(asked: Asked) -> Any:
+def _economics(query: Query) -> Any:
     from app.decide import economics
 
-    return economics.economics(asked)
+    return economics.economics(query)
 
 
 _VERBS: Mapping[str, Callable[..., Any]] = {

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.question.asking import Asked, ask
 from app.question.parameters import PARAMETERS
+from app.question.query import Query, ask
 from app.question.verbs import parameters_of
 from app.scenario import results
 from genz_core.errors import RidgelineError
@@ -49,14 +49,14 @@ class Expectation:
 class Pricing:
     """A deployment under any conditions; prices are cached."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, query: Query) -> None:
         known = parameters_of("serve")
         self.given: dict[str, Any] = {
-            name: asked.objects.get(name, getattr(asked.question, name))
+            name: query.objects.get(name, getattr(query.question, name))
             for name in PARAMETERS
-            if name in asked.given and name in known and name not in _OF_LOAD
+            if name in query.given and name in known and name not in _OF_LOAD
         }
-        self.shares = bool(asked.question.shared_tokens or asked.question.turns > 1)
+        self.shares = bool(query.question.shared_tokens or query.question.turns > 1)
         self._kept: dict[tuple[Conditions, float | None], Expectation] = {}
 
     def at(self, conditions: Conditions, step_scale: float | None = None) -> Expectation:

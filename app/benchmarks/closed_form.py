@@ -18,7 +18,7 @@ from app.answers.columns import ends
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.levels import at_level
 from app.benchmarks.load import RunLoad
-from app.benchmarks.offered import figures_of, offered, run_as_measured, with_room
+from app.benchmarks.replayed_load import figures_of, offered, run_as_measured, with_room
 from app.scenario import intervals, served_rows
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import completed

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard import cached
+from app.dashboard import caches
 from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.levers import PHASES
@@ -14,46 +14,46 @@ from hardware_db import user_files
 
 
 def test_doubled_bandwidth_shortens_decode_and_halves_its_bound():
-    plain, wide = cached.priced(Setup()), cached.priced(Setup(Question(bandwidth=2.0)))
+    plain, wide = caches.priced(Setup()), caches.priced(Setup(Question(bandwidth=2.0)))
     assert wide.bound_tpot_s[0] == pytest.approx(plain.bound_tpot_s[0] / 2)
     assert plain.tpot_s[0] / 2 < wide.tpot_s[0] < plain.tpot_s[0]
 
 
 def test_a_rent_of_ones_own_takes_the_place_of_the_public_price():
-    assert cached.resolved(Setup(Question(price=7.25))).system.price_usd_per_hour == 7.25
+    assert caches.resolved(Setup(Question(price=7.25))).system.price_usd_per_hour == 7.25
 
 
 def test_other_sizes_and_degrees_look_no_name_up_again():
-    plain = cached.resolved(Setup())
+    plain = caches.resolved(Setup())
     other = Setup(Question(batch=7, isl=300, osl=9, tp=2, offload="kv", expert_imbalance=1.5))
-    same = cached.resolved(other)
+    same = caches.resolved(other)
     assert (same.model, same.system, same.engine) == (plain.model, plain.system, plain.engine)
     assert same.model is plain.model and same.system is plain.system
     assert same.scenario == other.scenario and plain.scenario == Question()
-    assert cached.resolved(Setup(Question(weights="fp8"))).model is not plain.model
+    assert caches.resolved(Setup(Question(weights="fp8"))).model is not plain.model
 
 
 def test_a_change_of_the_users_files_empties_every_cache(own_data: Path):
-    cached.clear_stale_caches()
-    before = cached.priced(Setup())
-    cached.clear_stale_caches()
-    assert cached.priced(Setup()) is before
+    caches.clear_stale_caches()
+    before = caches.priced(Setup())
+    caches.clear_stale_caches()
+    assert caches.priced(Setup()) is before
     for name in ("Ours", "Theirs"):
         user_files.write_system({"include": "h100-sxm5-80gb", "id": name.lower(), "name": name})
-        cached.clear_stale_caches()
-        after = cached.priced(Setup())
+        caches.clear_stale_caches()
+        after = caches.priced(Setup())
         assert after is not before
         before = after
 
 
 def test_the_largest_batch_fits_and_the_next_does_not():
-    batch, _ = cached.largest(Setup())
-    assert cached.priced(Setup(Question(batch=batch))).memory.fits[0]
-    assert not cached.priced(Setup(Question(batch=batch + 1))).memory.fits[0]
+    batch, _ = caches.largest(Setup())
+    assert caches.priced(Setup(Question(batch=batch))).memory.fits[0]
+    assert not caches.priced(Setup(Question(batch=batch + 1))).memory.fits[0]
 
 
 def test_levers_are_shares_of_time_and_the_best_comes_first():
-    levers = cached.levers(Setup())
+    levers = caches.levers(Setup())
     assert list(levers) == list(PHASES)
     for changes in levers.values():
         saved = [share for _, share in changes]
@@ -62,12 +62,12 @@ def test_levers_are_shares_of_time_and_the_best_comes_first():
 
 
 def test_more_bandwidth_is_what_helps_decode_of_one_request_most():
-    assert cached.levers(Setup())["decode"][0][0] == "twice the memory bandwidth"
+    assert caches.levers(Setup())["decode"][0][0] == "twice the memory bandwidth"
 
 
 def test_parts_and_classes_of_a_step_sum_to_its_latency():
     setup = Setup(Question(model="meta-llama/Llama-3.1-70B", tp=4, pp=2, batch=8))
-    estimate = cached.priced(setup)
+    estimate = caches.priced(setup)
     for phase in PHASES:
         step = step_of(estimate, phase)
         assert sum(parts_of(step).values()) == pytest.approx(float(step.total_s[0]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.offered import figures_of, offered, run_as_measured
+from app.benchmarks.replayed_load import figures_of, offered, run_as_measured
 from app.simulation.run import Run
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.progress import Cancel, Progress, never, part, silent

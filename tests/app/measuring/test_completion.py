@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import model_registry
-from app.measuring.filling import differences, estimate_filled, filled, phase_loads
+from app.measuring.completion import differences, estimate_filled, filled, phase_loads
 from app.measuring.model_facts import ModelShape, degree_by_products
 from app.question.question import Question
 from app.scenario.scenario import resolve
