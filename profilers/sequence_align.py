@@ -168,7 +168,7 @@ def partners(operators: Sequence[Planned]) -> dict[tuple[int, int], int]:
 
 
 def _product_score(feature: Feature, operator: Planned, both: Sequence[int]) -> tuple[float, float]:
-    """Score of a matrix product for a predicted one, by n and k where both are known.
+    """Score of a launched matrix product against a predicted one, by n and k where known.
 
     both: n of the operator together with a partner of it, see `partners`.
     """

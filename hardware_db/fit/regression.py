@@ -116,7 +116,10 @@ def fit_poles(pool: Sequence[SplitSeries], starts: Sequence[Parameters]) -> dict
 
 
 def _weights(pool: Sequence[SplitSeries], pole: float | None) -> list[float]:
-    """Weight of each series, [pool]: equal for families, smaller far from the pole."""
+    """Weight of each series, [pool]: families count equally, devices far from `pole` count less.
+
+    pole: a position on the scale between narrow and wide devices, None for equal weights.
+    """
     members = Counter(sample.family for sample in pool)
     if pole is None:
         return [1.0 / members[sample.family] for sample in pool]

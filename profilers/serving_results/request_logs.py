@@ -190,4 +190,7 @@ def _of_span(span: Document, told: Document) -> Request:
 
 def _header(text: str) -> list[str]:
     line = text.lstrip("\ufeff").partition("\n")[0].strip()
-    return [cell.strip() for cell in next(csv.reader([line]), [])] if "," in line else []
+    try:
+        return [cell.strip() for cell in next(csv.reader([line]), [])] if "," in line else []
+    except csv.Error:  # a carriage return inside the line, a cell beyond csv's limit
+        return []

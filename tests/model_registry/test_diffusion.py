@@ -85,7 +85,7 @@ def test_what_nobody_described_is_refused_in_a_sentence() -> None:
     model = refined(0, 32)
     with pytest.raises(UnsupportedModel, match="not described"):
         genz_core.serve(model, H100, genz_core.Traffic(128, 128, concurrency=4))
-    with pytest.raises(InvalidValue, match="no diffusion model"):
+    with pytest.raises(InvalidValue, match="not a diffusion model"):
         llama = model_registry.load("meta-llama/Llama-3.1-8B")
         assert isinstance(llama, DescribedModel)
         llama.with_inputs(replace(ModelInputs(), denoising=Denoising(8)))

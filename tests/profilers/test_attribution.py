@@ -213,7 +213,7 @@ def test_the_patterns_of_phases_can_be_edited(report_path):
 
 
 def test_a_pattern_that_is_no_regular_expression_is_refused():
-    with pytest.raises(InvalidValue, match="no regular expression"):
+    with pytest.raises(InvalidValue, match="not a regular expression"):
         phase_of("decode", [PhasePattern("decode", "(")])
 
 

@@ -28,7 +28,7 @@ def test_a_pattern_is_searched_without_case(pattern: str, name: str, found: bool
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ("(", "no regular expression"),
+        ("(", "not a regular expression"),
         ("decode(?!r)", "looks ahead or behind"),
         ("(?<!pro)filler", "looks ahead or behind"),
         (r"(a)\1", "refers back"),

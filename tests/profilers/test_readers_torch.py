@@ -226,7 +226,7 @@ def test_events_split_over_read_boundaries_are_whole(tmp_path, monkeypatch):
         ("{}", "traceEvents"),
         ('{"traceEvents": []}', "no event"),
         ('{"traceEvents": {}}', "traceEvents"),
-        ('{"traceEvents": [1, 2]}', "no trace event"),
+        ('{"traceEvents": [1, 2]}', "not a trace event"),
         ('{"traceEvents": [{"ph":"X","cat":"kernel","name":"a","ts":"soon"}]}', "damaged"),
         ('{"traceEvents": [{"ph":"X","cat":"kernel","name":"a","ts":1,"dur":-1}]}', "damaged"),
         ('{"traceEvents": [{"ph":"X","cat":"kernel","name":"a","ts":NaN,"dur":1}]}', "damaged"),

@@ -121,7 +121,7 @@ def test_steps_that_cannot_be_are_refused_in_a_sentence(store: Store, damage: di
     document = json.loads(file.read_text())
     document["steps"][0] |= damage
     file.write_text(json.dumps(document))
-    with pytest.raises(MeasurementError, match="no run that can be read") as refused:
+    with pytest.raises(MeasurementError, match="this run cannot be read") as refused:
         store.load(identity)
     assert len(str(refused.value)) < 200
     assert [run.id for run in Store(store.folder).runs()] == [identity]

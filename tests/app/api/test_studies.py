@@ -61,7 +61,11 @@ def test_uneven_experts_cost_the_same_everywhere(api: TestClient) -> None:
         ("study", {"question": {"model": "/etc/passwd"}}, "unknown model"),
         ("routing", {**MOE, "statistics": [[1, 2]]}, "2 experts"),
         ("routing", {**MOE, "statistics": {"loads": []}}, "logical_count"),
-        ("routing", {**MOE, "statistics": [[1, 2], [3]]}, "no lists of numbers of one length"),
+        (
+            "routing",
+            {**MOE, "statistics": [[1, 2], [3]]},
+            "not lists of numbers with equal lengths",
+        ),
         ("routing", {**MOE, "ep": 1, "statistics": [[1] * 128]}, "ep of 2 or more"),
     ],
 )

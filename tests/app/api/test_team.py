@@ -54,7 +54,7 @@ def test_an_open_address_without_a_token_is_refused(
     command: tuple[str, ...], ridgeline: Callable[..., Result]
 ):
     said = str(ridgeline(*command, "--host", "0.0.0.0").exception)
-    assert "all who reach 0.0.0.0 may ask: give --token" in said
+    assert "anyone who can reach 0.0.0.0 may use it: give --token" in said
 
 
 def test_every_user_has_a_token_and_every_request_a_line(tmp_path: Path, tokens: Path):
@@ -133,7 +133,9 @@ def test_work_whose_process_has_not_started_is_named_too():
     (ended,) = workers.stop()
     asking.join(timeout=10.0)
     assert ended.startswith("plan of a model, after")
-    assert said == ["the server ends; plan of a model is cancelled: ask again when it is back"]
+    assert said == [
+        "the server is shutting down; plan of a model is cancelled: ask again when it is back"
+    ]
 
 
 @pytest.mark.slow
@@ -181,7 +183,7 @@ def test_every_number_has_a_limit():
         ("simulate", {"rate": 1, "lengths": [[1e18, 10]]}, "isl = 1000000000000000000"),
         ("economics", {"concurrency": 1, "price": 1e30}, "price = '1e+30'"),
         ("serve", {"concurrency": "1e18"}, "concurrency = 1e18"),
-        ("sweep", {"batch": {"from": 1, "to": 1e18, "step": 1}}, "is no range"),
+        ("sweep", {"batch": {"from": 1, "to": 1e18, "step": 1}}, "is not a range"),
     ],
 )
 def test_sizes_that_no_number_of_the_question_states_have_a_limit(

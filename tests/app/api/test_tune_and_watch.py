@@ -43,7 +43,7 @@ def test_a_recording_that_is_sent_is_watched(api):
     assert "name the model" in refused["error"]["message"]
     wrong = [("files", ("looks.jsonl", b"nothing"))]
     refused = api.post("/watch", files=wrong, data=asked).json()
-    assert "no look at a page" in refused["error"]["message"]
+    assert "not a sample of a page" in refused["error"]["message"]
 
 
 def test_pairs_are_read_and_refused():

@@ -103,8 +103,8 @@ def test_what_is_given_goes_before_what_the_file_says(tmp_path):
     ("document", "words"),
     [
         ("", "the file is empty"),
-        ("[1, 2]", "no benchmark's result"),
-        ({"mean_ttft_ms": 3.0}, "no benchmark's result"),
+        ("[1, 2]", "not a benchmark result"),
+        ({"mean_ttft_ms": 3.0}, "not a benchmark result"),
         ({**VLLM, "mean_tpot_ms": 0.0}, "has no mean TPOT"),
         ({**VLLM, "mean_tpot_ms": "fast"}, "has no mean TPOT"),
     ],
@@ -118,5 +118,5 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path):
     with pytest.raises(InvalidValue, match="no such file"):
         benchmark_result.read(tmp_path / "absent.json")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00" * 9)
-    with pytest.raises(InvalidValue, match=r"binary data|no benchmark's result"):
+    with pytest.raises(InvalidValue, match=r"binary data|not a benchmark result"):
         benchmark_result.read(tmp_path / "binary")

@@ -62,7 +62,7 @@ def test_one_run_sets_the_scale_of_the_steps_dated_and_by_split(own_data, printe
 
 def test_a_contradiction_teaches_nothing(own_data, read):
     other = deployment(read({**RUN, "gpu": "H200"}), HARDWARE)
-    with pytest.raises(InvalidValue, match="contradiction"):
+    with pytest.raises(InvalidValue, match="contradicts"):
         calibration.calibrate([other, other])
 
 

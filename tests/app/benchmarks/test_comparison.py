@@ -111,7 +111,7 @@ def test_reports_and_results_are_not_compared_together(ridgeline, result, tmp_pa
     other = tmp_path / "other.json"
     other.write_text("{}")
     refused = ridgeline("compare", result(RUN), other, *TYPED)
-    assert "compare them apart" in str(refused.exception)
+    assert "compare them separately" in str(refused.exception)
 
 
 def test_python_compares_results_as_the_command_does(answer, result):

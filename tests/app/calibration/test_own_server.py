@@ -85,7 +85,7 @@ def test_the_same_figures_are_plain_data(found):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"calibrate_at": 16}, "a load that is measured, not 16"),
+        ({"calibrate_at": 16}, "16 is not one of the measured loads"),
         ({"rounds": 0}, "rounds = 0"),
         ({"users": (1, 500)}, "500 requests of 128/64 tokens do not fit"),
         ({"lengths": Question(isl=4000, osl=200)}, "1 requests of 4000/200 tokens do not fit"),

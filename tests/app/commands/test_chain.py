@@ -110,7 +110,7 @@ def test_what_is_changed_between_two_steps_changes_the_number():
         (("ops", "-"), "", "modules populate"),
         (("modules", "populate", "-"), '{"schema": "ridgeline/ops/1"}', "ridgeline arch MODEL"),
         (("estimate", "-"), '{"schema": "ridgeline/arch/1", "config": {}}', "ridgeline ops -"),
-        (("estimate", "-"), '{"schema": "ridgeline/ops/1"}', "carries no config"),
+        (("estimate", "-"), '{"schema": "ridgeline/ops/1"}', "has no config"),
         (("ops", "-"), '{"schema": "ridgeline/modules/1", "config": {}, "formats": 3}', "formats"),
     ],
 )

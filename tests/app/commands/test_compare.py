@@ -168,6 +168,7 @@ def test_units_and_memory_name_a_device_that_a_trace_does_not(answer, tmp_path):
 
 def test_the_trace_of_a_run_of_its_own_says_what_ran(answer, own_data, printed, tmp_path):
     """The command once asked for the system, and priced 1 x 1,024 where 2 x 48 ran."""
+    pytest.importorskip("torch")
     config = tmp_path / "config.json"
     config.write_text(json.dumps({
         "model_type": "llama", "hidden_size": 64, "intermediate_size": 192, "vocab_size": 256,

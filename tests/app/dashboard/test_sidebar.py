@@ -61,11 +61,11 @@ def test_a_group_of_the_drawer_is_drawn_when_it_is_in_use():
 
 def test_what_is_stated_and_not_read_is_said():
     app = opened(tp=4, ep=4, max_num_seqs=64, batch=1)
-    (said,) = (text.value for text in app.caption if text.value.startswith("Not read here: "))
+    (said,) = (text.value for text in app.caption if text.value.startswith("Not used here: "))
     assert "ep does not apply to meta-llama/Llama-3.1-8B, which has no experts" in said
     assert "max_num_seqs does not apply to a static batch" in said
     said = [text.value for text in opened("serving", max_num_seqs=64).caption]
-    assert not any(text.startswith("Not read here") for text in said)
+    assert not any(text.startswith("Not used here") for text in said)
 
 
 def test_a_link_restores_the_whole_scenario():

@@ -58,8 +58,8 @@ def test_the_command_prints_the_rows(tmp_path):
     ("text", "more", "copies", "sentence"),
     [
         ("a,b\n1,2", {}, [], "no columns layer_id"),
-        ('{"x": [1]}', {}, [], "no lists of numbers"),
-        ("[[1, 2], [3]]", {}, [], "no lists of numbers"),
+        ('{"x": [1]}', {}, [], "not lists of numbers"),
+        ("[[1, 2], [3]]", {}, [], "not lists of numbers"),
         ("[[1, 2]]", {}, [], "routes to 128"),
         (json.dumps(COUNTS), {"ep": 1}, [], "one ep of 2 or more"),
         (json.dumps(COUNTS), {}, [3], "take 8 copies"),

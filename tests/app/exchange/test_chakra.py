@@ -54,9 +54,9 @@ def test_fields_beyond_the_schema_here_are_skipped() -> None:
     ("content", "said"),
     [
         (b"", "empty"),
-        (b"\xff" * 9, "no length"),
-        (written(NODES)[:-1], "cut"),
-        (b"\x03\xff\xff\xff", "no GlobalMetadata"),
+        (b"\xff" * 9, "not the length"),
+        (written(NODES)[:-1], "truncated"),
+        (b"\x03\xff\xff\xff", "not a GlobalMetadata"),
         (written(NODES[1:]), "waits for node 1"),
         (b"\xff\xff\xff\x7f", "would have"),
     ],

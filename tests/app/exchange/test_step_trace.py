@@ -111,7 +111,7 @@ def test_the_commands_write_and_read(
     assert document["rank"] == 1
     assert np.isclose(sum(row["predicted_s"] for row in document["rows"]), document["step_s"])
     said = fail(monkeypatch, capsys, "chakra", str(tmp_path / "network.yml"))
-    assert "no Chakra trace" in said
+    assert "not a Chakra trace" in said
     said = fail(monkeypatch, capsys, "export", DENSE, "--concurrency", "4")
     assert "No such option: --concurrency" in said
     with pytest.raises(InvalidValue, match="give one number"):

@@ -46,7 +46,10 @@ def test_a_model_takes_what_all_share_and_its_own_wins():
         (fleet(model={"name": "a", "rank": "ttft"}), "model 'a' of the fleet: rank does not apply"),
         (fleet(model={"tagret": "tpot < 1s"}), "'tagret' is not a parameter: did you mean target"),
         (fleet(model={"priority": 0}), "priority = 0: give a whole number from 1"),
-        (fleet(model={"target": "usd_per_mtok < 1"}), "targets of a fleet's models are latencies"),
+        (
+            fleet(model={"target": "usd_per_mtok < 1"}),
+            "targets of a fleet's models must be latencies",
+        ),
         (fleet(model={"rate": None, "concurrency": 4}), "give a target of ttft or e2e"),
         (fleet(model={"concurrency": 4}), "not concurrency and rate"),
         (

@@ -63,7 +63,7 @@ def test_a_job_tells_its_progress_and_its_result(queue: Queue):
         (works.fail, None, "the GPU vanished"),
         (works.die, 9, "ended with code 9 before it was complete"),
         (works.stumble, None, "ended with code 1 before it was complete"),
-        (works.crash, signal.SIGKILL, "killed, as the system does where memory runs out"),
+        (works.crash, signal.SIGKILL, "killed, perhaps because memory ran out"),
         (works.crash, signal.SIGSEGV, "crashed (SIGSEGV)"),
         (works.fill, 2 << 30, "memory ran out: a job may use 1.1 GB here"),
     ],
@@ -143,7 +143,7 @@ def test_a_full_queue_refuses_with_a_sentence(queue: Queue, monkeypatch: pytest.
     one = replace(LANE, at_once=1)
     queue.submit(works.wait, None, "a test", one)
     queue.submit(works.wait, None, "a test", one)
-    with pytest.raises(InvalidValue, match="1 jobs wait already"):
+    with pytest.raises(InvalidValue, match="1 jobs are waiting already"):
         queue.submit(works.wait, None, "a test", one)
 
 
@@ -200,7 +200,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path):
 def test_a_visitor_of_a_shared_server_has_few_jobs_at_once(queue: Queue):
     for _ in range(MOST_OF_ONE):
         queue.submit(works.wait, None, "a long one", LANE, "ann")
-    with pytest.raises(InvalidValue, match=r"jobs of yours are under way.*a long one"):
+    with pytest.raises(InvalidValue, match=r"of your jobs are running or waiting.*a long one"):
         queue.submit(works.wait, None, "one more", LANE, "ann")
     queue.submit(works.wait, None, "another's", LANE, "bob")
     queue.submit(works.wait, None, "the user's", LANE)

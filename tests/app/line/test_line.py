@@ -113,7 +113,7 @@ def test_a_line_suggests_its_verb(text: str, verb: str):
 def test_a_name_that_fits_several_is_named_with_them():
     line = read("qwen3 on h100 for 16 users")
     assert "model" not in line.given and line.given["concurrency"] == 16
-    with pytest.raises(NotUnderstood, match=r"'qwen3' fits .*Qwen/Qwen3-8B.*say which"):
+    with pytest.raises(NotUnderstood, match=r"'qwen3' fits .*Qwen/Qwen3-8B.*choose one of them"):
         line.understood()
 
 

@@ -39,7 +39,7 @@ def test_ranks_are_kept_with_the_times_of_each(ridgeline, answer, tiny: str, mon
     folder = run_store.store().path(run.id)
     figures = json.loads((folder / "metrics.json").read_text())
     assert [rank["prefill"] for rank in figures["ranks"]] == [[0.02], [0.03]]
-    assert "ranks on CPUs share cores" in (folder / "assumptions.md").read_text()
+    assert "ranks on a CPU share its cores" in (folder / "assumptions.md").read_text()
     assert "tp: 2" in (folder / "inputs.yaml").read_text()
     assert ridgeline("measure", "ranks", tiny, "--no-keep").exit_code == 0
     assert len(run_store.store().runs()) == 1

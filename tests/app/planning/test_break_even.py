@@ -78,7 +78,7 @@ def test_where_drafts_stop_paying_is_where_their_gain_ends(planned):
 
 
 def test_pools_are_compared_by_the_devices_that_either_needs(planned):
-    (pools,) = [one for one in planned.to_dict()["pays"] if "read apart" in one["words"]]
+    (pools,) = [one for one in planned.to_dict()["pays"] if "prefill pool" in one["words"]]
     undrafted = ASKED | {"speculation": "", "acceptance": None, "kind": "aggregated"}
     alone = plan(MODEL, simulate=False, **undrafted)
     asked = next(row for row in pools["rows"] if row["requests_per_s"] == 8)

@@ -66,7 +66,7 @@ def test_a_verb_takes_every_parameter_or_leaves_it_out_for_a_reason(verb: str):
         words = (
             "is not modelled by"
             if reason == "not modelled"
-            else "(does not apply to|is no load of)"
+            else "(does not apply to|is not a load for)"
         )
         with pytest.raises(InvalidValue, match=f"{name} {words} {verb}"):
             ask(verb, {name: another(PARAMETERS[name])})

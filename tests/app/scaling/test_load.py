@@ -78,7 +78,7 @@ def test_sessions_and_blocks_of_a_trace_stay_together_and_copies_share_none():
 
 def test_what_cannot_be_a_day_is_refused():
     at_once = Requests(np.zeros(3), np.ones(3), np.ones(3))
-    with pytest.raises(InvalidValue, match="come at once"):
+    with pytest.raises(InvalidValue, match="arrive at once"):
         traced(at_once, day=(1.0,) * 24)
     short = Requests(np.array([0.0, 1e-3]), np.ones(2), np.ones(2))
     with pytest.raises(InvalidValue, match="take fewer of the first"):

@@ -123,12 +123,16 @@ def test_a_search_that_is_cancelled_keeps_what_it_has_run():
     ("changes", "more", "said"),
     [
         ({"max_num_seqs": 8, "max_num_batched_tokens": 512, "kv": "fp8"}, {}, "nothing to choose"),
-        ({}, {"goal": "usd_per_mtok"}, "no figure that a benchmark client measures"),
+        ({}, {"goal": "usd_per_mtok"}, "not a figure that a benchmark client measures"),
         ({}, {"goal": "speed"}, "no figure 'speed'"),
-        ({"target": "usd_per_hour < 3"}, {}, "no figure that a benchmark client measures"),
+        ({"target": "usd_per_hour < 3"}, {}, "not a figure that a benchmark client measures"),
         ({"model": "meta-llama/Llama-3.3-70B-Instruct"}, {}, "none of the 16 settings can run"),
         ({}, {"measured": [{"setting": {"max_num_seqs": 5}, "figures": {}}]}, "without output"),
-        ({}, {"measured": [{"setting": {"max_num_seqs": 5}, "status": "failed"}]}, "no setting of"),
+        (
+            {},
+            {"measured": [{"setting": {"max_num_seqs": 5}, "status": "failed"}]},
+            "not a setting of",
+        ),
         ({}, {"measured": [{"figures": {"ttft": 1}}]}, "a measured run is"),
     ],
 )

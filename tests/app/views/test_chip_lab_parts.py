@@ -60,7 +60,7 @@ def test_counts_that_are_none_are_a_sentence(tmp_path: Path):
     file = tmp_path / "counts.json"
     file.write_text('{"counts": [[1, "two"]]}')
     app = brought(opened("chip_lab", part="Uneven experts", **QWEN), "routing_files", file)
-    assert not app.exception and "no lists of numbers" in app.error[0].value
+    assert not app.exception and "not lists of numbers" in app.error[0].value
 
 
 def test_a_worked_study_needs_no_question_that_can_be_priced():

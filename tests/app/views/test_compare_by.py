@@ -38,8 +38,8 @@ def test_every_tab_has_its_charts(tab: str, drawn: int):
 def test_steps_and_memory_are_of_the_load_that_is_asked(tab: str):
     app, alone = (opened("compare", part=tab, **load) for load in ({"rate": 8}, {"batch": 1}))
     assert not app.exception and not app.error
-    (said,) = (c.value for c in app.caption if c.value.startswith("Of "))
-    (one,) = (c.value for c in alone.caption if c.value.startswith("Of "))
+    (said,) = (c.value for c in app.caption if c.value.startswith("For "))
+    (one,) = (c.value for c in alone.caption if c.value.startswith("For "))
     assert "a static batch of 1," in one and "a static batch of 1," not in said
     drawn, of_one = ([c["data"] for c in charts(each)] for each in (app, alone))
     assert drawn and drawn != of_one

@@ -65,7 +65,7 @@ def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario(
     (warning,) = app.warning
     for words in ("NVIDIA H100 80GB HBM3", "Instinct MI300X", "batch of prefill", "559"):
         assert words in warning.value.replace("\\", "")
-    assert any("what ran is not what is priced" in caption.value for caption in app.caption)
+    assert any("run differs from what is priced" in caption.value for caption in app.caption)
     assert not any(text.value.startswith("- ") for text in app.markdown), "no finding"
     app.button("fill_scenario").click().run()
     assert not app.exception and not app.error and not app.warning

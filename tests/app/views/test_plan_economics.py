@@ -47,5 +47,5 @@ def test_an_account_of_a_trace_is_refused_in_one_sentence():
     app = opened("plan", part="Economics", trace="trace")
     assert not app.exception
     assert [error.value for error in app.error] == [
-        "a trace has no one load to account for: give users or a rate"
+        "a trace has no single load to price: give users or a rate"
     ]

@@ -71,7 +71,7 @@ def test_waiting_for_cache_is_a_sentence_with_the_number_that_runs():
 
 def test_what_does_not_fit_names_the_fewest_devices_which_serve_it():
     app = opened("serving", model="meta-llama/Llama-3.1-70B", system="l4")
-    held = next(m.value for m in app.markdown if "fewest" in m.value)
+    held = next(m.value for m in app.markdown if "Fewest" in m.value)
     assert "**8** (TP8)" in held
     app = app.button("take_devices").click().run()
     assert setup_of(app).scenario.tp == 8

@@ -68,7 +68,7 @@ def test_a_person_who_validated_formulas_stays_named_while_they_are_the_same() -
 def test_a_damaged_entry_is_said_in_one_sentence() -> None:
     path = save_entry(relu())
     path.write_text("{")
-    with pytest.raises(InvalidValue, match="no entry of the module database"):
+    with pytest.raises(InvalidValue, match="not an entry of the module database"):
         read_entry("ReLU")
 
 

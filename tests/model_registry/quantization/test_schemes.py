@@ -241,7 +241,7 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"quantization_config": {**FP8, "modules_to_not_convert": ["re:("]}},
-        "no regular expression",
+        "not a regular expression",
     ),
     (
         {"quantization_config": {**FP8, "modules_to_not_convert": "lm_head"}},

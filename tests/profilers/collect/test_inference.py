@@ -68,7 +68,7 @@ def test_jsonl_files_hold_objects_with_pictures_beside_them(tmp_path: Path) -> N
 def test_a_line_that_is_no_prompt_is_named(line: str, tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_text('{"prompt": "fine"}\n' + line + "\n")
-    with pytest.raises(MeasurementError, match="line 2 is no prompt"):
+    with pytest.raises(MeasurementError, match="line 2 is not a prompt"):
         read_prompts(path)
 
 

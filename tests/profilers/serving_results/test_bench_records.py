@@ -134,7 +134,7 @@ def test_every_row_of_the_table_has_the_same_columns(tmp_path: Path) -> None:
     ("content", "words"),
     [
         ("", "the file is empty"),
-        ('{"a": 1}', "no benchmark's result"),
+        ('{"a": 1}', "not a benchmark result"),
         (json.dumps(VLLM)[:-40], "damaged or cut off"),
         ("\x00\x01\x02", "binary data"),
         (

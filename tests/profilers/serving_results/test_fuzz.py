@@ -47,6 +47,13 @@ def test_damaged_copies_are_read_or_refused_in_a_sentence(results: Path, tmp_pat
     assert (_peak_kib() - before) * 1024 < MAX_RESIDENT_BYTES
 
 
+@pytest.mark.parametrize("damage", [b"a,\rb", b'a,"' + b"x" * 200_000])
+def test_a_first_line_that_is_no_row_is_refused(damage: bytes, tmp_path: Path) -> None:
+    (tmp_path / "result").write_bytes(damage + b"\n1,2\n")
+    with pytest.raises(ReportError):
+        read_results(tmp_path / "result")
+
+
 def test_a_truncated_file_is_named(results: Path, tmp_path: Path) -> None:
     named = {
         "aiperf/profile_export_aiperf.json": "as a result of aiperf",
