@@ -59,8 +59,8 @@ def test_workers_that_read_prompts_are_left_out_with_the_reason():
 
 REFUSED = {
     "remote_cache_gib is not modelled by plan": {"remote_cache_gib": 10.0},
-    "host_cache_gib keeps what later requests find": {"turns": 1, "think_s": 0.0},
-    "think_s means nothing here without a cache tier": {"host_cache_gib": 0.0},
+    "host_cache_gib is useless unless prefixes are reused": {"turns": 1, "think_s": 0.0},
+    "think_s has no effect without a cache tier": {"host_cache_gib": 0.0},
 }
 
 
