@@ -12,8 +12,8 @@ With X requests/s, c workers that read and R that decode, r sequences on each of
     open requests = X (before + reading + travel + admission) + R r
 
 `workers` prices what workers of each shape can do, `pools_question` says which of them are combined
-and how requests come, `prefill_station`, `link` and `decode_station` are the stations that a request
-passes, and `load` balances them and gives the figures.
+and how requests come, `prefill_station`, `link` and `decode_station` are the stations that a
+request passes, and `load` balances them and gives the figures.
 
 In a closed loop of N users a prompt meets the load of the N - 1 others.
 Source: Reiser and Lavenberg, Journal of the ACM 27 (1980), 313-322 (what an arrival in a closed
