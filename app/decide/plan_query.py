@@ -111,7 +111,7 @@ def price(searched: Searched) -> Priced:
     """Price every candidate of a question's space under its load; also returns what was left out.
 
     Raises:
-        RidgelineError: as `Searched.asked` and `app.planning.search.price`.
+        RidgelineError: as `Searched.query` and `app.planning.search.price`.
     """
     return search.price(searched.query())
 
@@ -125,7 +125,7 @@ def answer(searched: Searched, priced: Priced) -> Answer:
     """The answer to a question whose candidates are priced, without possible changes.
 
     Raises:
-        RidgelineError: as `Searched.asked`.
+        RidgelineError: as `Searched.query`.
     """
     return answers.answer(searched.query(), priced=priced, with_changes=False)
 

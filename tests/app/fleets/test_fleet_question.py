@@ -30,7 +30,7 @@ def test_what_is_not_said_has_its_default():
 
 def test_a_model_takes_what_all_share_and_its_own_wins():
     read = fleet_question(fleet(model={"osl": 64}, question={"osl": 512, "isl": 300}))
-    assert (read.models[0].asked.question.isl, read.models[0].asked.question.osl) == (300, 64)
+    assert (read.models[0].query.question.isl, read.models[0].query.question.osl) == (300, 64)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def found():
 
 
 def chances(found, text):
-    return meets(found.candidates, parse_targets(text), found.asked.question)
+    return meets(found.candidates, parse_targets(text), found.query.question)
 
 
 def test_two_targets_are_no_likelier_than_either(found):

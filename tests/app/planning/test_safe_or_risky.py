@@ -42,14 +42,14 @@ def told(found, chances):
 
 
 def test_the_best_of_many_is_less_likely_than_it_says_and_never_surer(found):
-    alone = meets(found.candidates, found.targets, found.asked.question)
-    chosen = likely(found.candidates, found.targets, found.asked.question)
+    alone = meets(found.candidates, found.targets, found.query.question)
+    chosen = likely(found.candidates, found.targets, found.query.question)
     known = np.isfinite(alone)
     assert np.all(chosen[known] <= alone[known]) and np.any(chosen[known] < alone[known] - 0.01)
     order = np.argsort(alone[known])
     assert np.all(np.diff(chosen[known][order]) >= -1e-12)
-    nothing = likely(found.candidates, (), found.asked.question)
-    plain = meets(found.candidates, (), found.asked.question)
+    nothing = likely(found.candidates, (), found.query.question)
+    plain = meets(found.candidates, (), found.query.question)
     assert np.array_equal(nothing, plain, equal_nan=True)
 
 

@@ -261,7 +261,7 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"text_config": [1, 2]}, "text_config is .*not a mapping"),
     (
         {"quantization_config": {**FP8, "modules_to_not_convert": ["layers.{0..99999999}.mlp"]}},
-        "no list of layers",
+        "not a list of layers",
     ),
 ]
 
