@@ -34,8 +34,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.access_log import AccessLog
 from app.jobs import server_queue
 from app.rights import ACCESS_LOG, TOKEN
+from genz_core.common.installation import pip_install_extra
 from genz_core.errors import InvalidValue
-from genz_core.installation import pip_install_extra
 
 if TYPE_CHECKING:
     from app.api.metrics import Metrics

@@ -10,12 +10,12 @@ max_batch(...)  max_context(...)  the largest that fits in memory
 Sizes and degrees are numbers, or arrays with one value per configuration.
 """
 
+from genz_core.capacity.memory import max_batch, max_context
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
-from genz_core.memory import max_batch, max_context
 from genz_core.search import sweep
 from genz_core.serving import ServingEstimate, Traffic, serve
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import (
     Graph,
     Group,

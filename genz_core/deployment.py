@@ -22,14 +22,14 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from genz_core.common.memo import ByIdentity
+from genz_core.common.short_repr import clipped
 from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.measured_runs import RunFacts
-from genz_core.memo import ByIdentity
-from genz_core.model_kinds import padded
+from genz_core.models.model_kinds import padded
+from genz_core.models.speculative import SpeculativeModel
 from genz_core.precision import bytes_of
-from genz_core.short_repr import clipped
-from genz_core.speculative import SpeculativeModel
 from genz_core.types import Graph, Group, Model, Parallelism, Step, System
 
 _GENERIC = EngineProfile()
@@ -39,7 +39,7 @@ _FEW = 64
 
 
 class Placed(Protocol):
-    """Placement of tensors in a second memory; `genz_core.placement.Placement` implements it."""
+    """Placement of tensors in a second memory, as `genz_core.capacity.placement.Placement`."""
 
     def on(self, graph: Graph, step: Step) -> Graph:
         """The graph of a step with the placed tensors in the second memory."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from genz_core.engine import EagerFacts, EngineProfile
-from genz_core.model_wrapper import ModelAround
+from genz_core.models.model_wrapper import ModelAround
 from genz_core.operators import copy
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Graph, Model, Num, Op, Parallelism, Precision, Step
 
 #: Kernels that eager transformers launches for each operator of a decoder layer, counted in its

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from genz_core.common.short_repr import clipped, listed
 from genz_core.measured_runs import MeasuredRuns
-from genz_core.short_repr import clipped, listed
 
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
 #: Names of the schedulers that an engine or an option may choose.
@@ -185,7 +185,7 @@ class EngineProfile:
     max_sequences: most sequences of a step.  memory_fraction: share of the device's memory that the
     engine takes; free_share: share of the rest after the weights that the cache takes.
     reserve_bytes: runtime context, graphs and workspace inside that memory; less on small devices,
-    see `genz_core.memory.RESERVE_SHARE`.
+    see `genz_core.capacity.memory.RESERVE_SHARE`.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or

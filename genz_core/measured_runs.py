@@ -8,7 +8,7 @@ runs. It is learned as two logarithms per run (`LATENTS`)::
     steps   measured over priced time of all its steps
     wait    of a first token, over what its steps explain
 
-With these, the closed form reproduces the measured TTFT and TPOT (`genz_core.step_correction`
+With these, the closed form reproduces the measured TTFT and TPOT (`genz_core.steps.step_correction`
 applies them to a price).  The values of two runs are correlated by the facts that they share, and
 by how near their loads, lengths and degrees are::
 
@@ -24,11 +24,11 @@ user the first token does not depend on the answer.  Instead, a correction becom
 beyond the users and answers of all runs.
 
 A run that differs from its neighbours has less weight: the noise is Student's t, with the weights
-of `genz_core.engine_calibration`.  Runs whose uncorrected error exceeds `NEAR_PHYSICS` correct only
-their own recipe and release, and only if most runs there have such errors: then they share a cause
-of their own.  A single such run among others is ignored, and so is any run with an error above
-`MOST`: it may not be the deployment described, and with such runs included the predictions of every
-left-out device and release got worse.
+of `genz_core.calibration.engine_calibration`.  Runs whose uncorrected error exceeds `NEAR_PHYSICS`
+correct only their own recipe and release, and only if most runs there have such errors: then they
+share a cause of their own.  A single such run among others is ignored, and so is any run with an
+error above `MOST`: it may not be the deployment described, and with such runs included the
+predictions of every left-out device and release got worse.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 2.2 and 4.2.
 """
 

@@ -21,9 +21,9 @@ from genz_core.compiled.lanes import SPLIT, Lanes, sum_nodes
 from genz_core.compiled.pricing import by_plans, plans
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
-from genz_core.model_kinds import model_kind
-from genz_core.overlap import bound_s
-from genz_core.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
+from genz_core.models.model_kinds import model_kind
+from genz_core.steps.overlap import bound_s
+from genz_core.steps.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
 from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
 from genz_core.validity import spread_out
 

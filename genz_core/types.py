@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.common.registry import KINDS, OperatorClass
+from genz_core.common.short_repr import clipped, listed
+from genz_core.devices.memory_levels import MemoryLevel
+from genz_core.devices.topology_kinds import SWITCH, Topology
 from genz_core.errors import MissingSpec
-from genz_core.memory_levels import MemoryLevel
-from genz_core.registry import KINDS, OperatorClass
-from genz_core.short_repr import clipped, listed
-from genz_core.symbols import number
-from genz_core.topology_kinds import SWITCH, Topology
+from genz_core.symbolic.symbols import number
 
 if TYPE_CHECKING:
     from genz_core.latency.profile import LatencyProfile
@@ -115,9 +115,10 @@ class Parallelism:
     one per stage.  expert_imbalance: routed rows of the busiest ep rank over the mean of all ranks
     after balancing (1: even); the others wait for it.  redundant_experts: copies of busy experts
     beside the model's own, so that ep divides all of them.
-    overlap: work that runs during the exchange of tokens with experts, see `genz_core.overlap`.
+    overlap: work that runs during the exchange of tokens with experts, see
+    `genz_core.steps.overlap`.
     order: degrees in the order in which devices are numbered, innermost first, see
-    `genz_core.degrees.stride_of`.
+    `genz_core.models.degrees.stride_of`.
     """
 
     tp: Num = 1
@@ -201,7 +202,7 @@ class Precision:
 class Op:
     """One run of an operator on one device, in one step; numbers or arrays [configs].
 
-    name: place in the model ("qkv_proj").  kind: key of its formulas (`genz_core.registry`).
+    name: place in the model ("qkv_proj").  kind: key of its formulas (`genz_core.common.registry`).
     flops: a multiply-add is two.  *_bytes: memory traffic by tensor class, each operand once.
     held_weight_bytes, held_kv_bytes: bytes that stay on the device (all experts; the cache after
     the step).  far_weights, far_kv: shares of either in the second memory of the device.

@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 
 from genz_core.alone.program import Alone
 from genz_core.alone.program_choice import priced as priced_alone
+from genz_core.capacity.memory import Memory, memory
+from genz_core.capacity.offload import Offload, What, offload, second_memory
+from genz_core.capacity.placement import placed
+from genz_core.common.short_repr import clipped, counts, spans
 from genz_core.deployment import Deployment, deploy
-from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
 from genz_core.errors import ContextTooLong, OutOfMemory
 from genz_core.measured_runs import SIZES
-from genz_core.memory import Memory, memory
-from genz_core.model_kinds import generates
-from genz_core.offload import Offload, What, offload, second_memory
-from genz_core.placement import placed
+from genz_core.models.diffusion import denoising
+from genz_core.models.model_kinds import generates
+from genz_core.models.speculative import steps_per_token
 from genz_core.schedule import (
     NODES,
     WEIGHTS,
@@ -35,11 +37,9 @@ from genz_core.schedule import (
     least_s,
     scheduled,
 )
-from genz_core.short_repr import clipped, counts, spans
-from genz_core.speculative import steps_per_token
-from genz_core.step import StepEstimate, price
-from genz_core.step_correction import StepCorrection, least_scale, step_correction
-from genz_core.symbols import number
+from genz_core.steps.step import StepEstimate, price
+from genz_core.steps.step_correction import StepCorrection, least_scale, step_correction
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, spread_out
 

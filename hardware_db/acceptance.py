@@ -13,9 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue
-from genz_core.speculative import Method
+from genz_core.models.acceptance import Acceptance
+from genz_core.models.speculative import Method
 from hardware_db.tables import table
 
 Thinking = Literal["on", "off"]

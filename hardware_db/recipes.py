@@ -21,9 +21,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from genz_core.common.file_lock import locked
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
-from genz_core.file_lock import locked
 from genz_core.types import Parallelism
 from hardware_db import measured_runs
 from hardware_db.data_folder import data_folder, data_folders, dated_files

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from genz_core.devices.memory_levels import Held, MemoryLevel
+from genz_core.devices.topology_kinds import SWITCH, Topology
 from genz_core.errors import InvalidValue
-from genz_core.memory_levels import Held, MemoryLevel
-from genz_core.topology_kinds import SWITCH, Topology
 from genz_core.types import Link, System
 from hardware_db.schema_errors import sentence
 
@@ -175,7 +175,9 @@ class Host(_Form):
 
 
 class SecondMemoryForm(_Form):
-    """A slower memory that the device can read directly, see `genz_core.memory_levels.MemoryLevel`.
+    """A slower memory that the device can read directly.
+
+    See `genz_core.devices.memory_levels.MemoryLevel`.
 
     memory_gib, gb_per_s: a device's share, and the rate at which it can be read: the smaller of the
     memory's and its link's.  holds: "weights", "cache" or both.  reached: share of that rate.

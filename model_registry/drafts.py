@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from genz_core.acceptance import Acceptance
 from genz_core.errors import UnsupportedModel
-from genz_core.speculative import Method, Speculation
+from genz_core.models.acceptance import Acceptance
+from genz_core.models.speculative import Method, Speculation
 from genz_core.types import Model, Precision
 from model_registry.graph.model import DescribedModel
 from model_registry.quantization.roles import KEPT

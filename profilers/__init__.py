@@ -5,13 +5,13 @@ profilers.summarise(report)["top_kernel"]
 """
 
 from genz_core.errors import ReportError
-from profilers.attribution import DEFAULT_PHASES, PhasePattern, attribute
-from profilers.compare import Comparison, compare
-from profilers.gemms import gemm_table, gemm_table_of_graph
-from profilers.measurement import measure_from
+from profilers.comparison.compare import Comparison, compare
+from profilers.operators.attribution import DEFAULT_PHASES, PhasePattern, attribute
+from profilers.operators.gemms import gemm_table, gemm_table_of_graph
+from profilers.operators.measurement import measure_from
+from profilers.operators.summary import summarise
 from profilers.readers import ACCEPTED, read_report, read_reports
 from profilers.schema import DeviceInfo, Measurement, PhaseTiming, Report
-from profilers.summary import summarise
 
 __all__ = [
     "ACCEPTED",

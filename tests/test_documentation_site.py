@@ -19,7 +19,7 @@ import typer
 from app.cli import cli
 from app.question.parameters import PARAMETERS
 from app.question.verbs import VERBS, parameters_of
-from genz_core.file_lock import locked
+from genz_core.common.file_lock import locked
 from tests.rules import for_every
 
 ROOT = Path(__file__).parents[1]
@@ -217,7 +217,7 @@ def test_no_page_of_the_site_loads_anything_from_another_host(site: Path):
 
 
 def test_a_hint_to_install_an_extra_names_its_packages_and_this_python():
-    from genz_core.installation import pip_install_extra
+    from genz_core.common.installation import pip_install_extra
 
     words = shlex.split(pip_install_extra("hub"))
     assert words[:4] == [sys.executable, "-m", "pip", "install"]

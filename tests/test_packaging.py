@@ -91,7 +91,7 @@ import ridgeline
 from ridgeline.app.jobs import MEASURING, Queue
 from ridgeline.app.measuring.run_store import execute
 from ridgeline.genz_core.types import System
-from ridgeline.profilers.run_config import compose
+from ridgeline.profilers.runs.run_config import compose
 
 if __name__ == "__main__":
     for package in (app, hardware_db, profilers, tests):

@@ -25,8 +25,8 @@ from app.accuracy.tables import Row
 from app.simulation import points
 from app.simulation.result import simulate
 from app.simulation.run import Run
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, never
 
 METRICS = ("tpot_s", "ttft_s")
 AS_SHIPPED = "all, as shipped"

@@ -14,7 +14,7 @@ import numpy as np
 from app.accuracy.measured_points import measured_rows
 from app.accuracy.tables import Row, grouped
 from app.scenario import points_file, points_row
-from genz_core.error_metrics import error_summary
+from genz_core.calibration.error_metrics import error_summary
 
 #: Default grouping columns.
 BY = ("source", "engine", "system", "model")

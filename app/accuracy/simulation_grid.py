@@ -20,10 +20,10 @@ from app.question.question import Question
 from app.scenario.scenario import Resolved, combined
 from app.scenario.served_rows import served
 from app.simulation.run import run
+from genz_core.calibration.error_metrics import error_summary
+from genz_core.common.progress import Cancel, never
 from genz_core.deployment import as_server
-from genz_core.error_metrics import error_summary
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, never
 from genz_core.serving import sequences_that_fit
 from genz_core.serving.simulation import Simulation
 from genz_core.types import Mask, Workload

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
-from genz_core.progress import Cancel, Cancelled
+from genz_core.common.progress import Cancel, Cancelled
 from hardware_db import tables
 from hardware_db.tables import TableFolder
 

@@ -19,7 +19,7 @@ from app.wording import quantities
 from genz_core import Estimate
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.parameters import describe
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Array, Op
 from hardware_db.intervals import Interval
 

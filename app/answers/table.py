@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.answers.columns import COLUMNS, ends
-from genz_core.cells import spreadsheet_cell
+from genz_core.common.cells import spreadsheet_cell
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from app.benchmarks.load import load_of, parameters
 from app.benchmarks.replayed_load import listed_lengths
 from app.question.question import LOADS
 from genz_core.errors import InvalidValue, ReportError
-from profilers import account
+from profilers.comparison import account
 from profilers.serving_results import ServingMeasurement, read_results
 
 _ARRIVALS = (*LOADS, "burst_start", "burstiness")

@@ -19,8 +19,8 @@ from app.calibration import from_one_run, from_runs
 from app.question import literals
 from app.question.verbs import parameters_of
 from app.scenario.points_file import Row
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, silent
 from profilers.serving_results import ServingMeasurement
 
 

@@ -18,9 +18,9 @@ from app.benchmarks import names
 from app.benchmarks.closed_form import RATES, Predicted, Prediction, predict
 from app.benchmarks.deployment import Deployment
 from genz_core.errors import RidgelineError
-from genz_core.step_correction import least_scale
-from profilers import account
-from profilers.account import Check
+from genz_core.steps.step_correction import least_scale
+from profilers.comparison import account
+from profilers.comparison.account import Check
 from profilers.serving_results import LATENCIES, ServingMeasurement
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from app.benchmarks.comparison import Comparison, compare
 from app.benchmarks.deployment import deployment, deployments
 from app.benchmarks.replay import Replay, replay
 from app.benchmarks.simulation import with_simulations
-from genz_core.progress import Cancel, Progress
+from genz_core.common.progress import Cancel, Progress
 from hardware_db.data_folder import overlay
 from profilers.serving_results import ServingMeasurement
 

@@ -22,8 +22,8 @@ from app.scenario.scenario import asking
 from app.simulation.run import Run
 from app.simulation.trace_file import Trace
 from app.wording import quantities
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.serving.simulation import draws
 from genz_core.types import Array
 

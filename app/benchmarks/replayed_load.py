@@ -16,8 +16,8 @@ from app.simulation import rows
 from app.simulation.offered_load import AT_A_RATE, PER_SLOT
 from app.simulation.run import Run, run
 from app.simulation.trace_file import Trace
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import OutOfMemory
-from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.serving.simulation import Requests
 from genz_core.types import Array
 

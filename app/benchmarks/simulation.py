@@ -10,8 +10,8 @@ from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.replayed_load import figures_of, offered, run_as_measured
 from app.simulation.run import Run
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.progress import Cancel, Progress, never, part, silent
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import ReportError
-from genz_core.progress import Cancel, Progress, never, silent
 from profilers.serving_results import ServingMeasurement, read_results
 
 

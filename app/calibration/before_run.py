@@ -5,10 +5,10 @@ from __future__ import annotations
 import hardware_db
 from app.calibration import machine
 from app.measuring import run_store
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Progress, never, part, silent
 from profilers.collect.machine_document import SLUG
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 
 #: Approximate share of the total time that the calibration takes.
 _SHARE = 0.8

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from genz_core.calibration.operator_calibration import Calibration
 from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import describe
 from genz_core.latency.profile import LatencyProfile
-from genz_core.operator_calibration import Calibration
 from genz_core.types import System
 
 

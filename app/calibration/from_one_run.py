@@ -22,9 +22,9 @@ from app.question.validity import drafts, has_pool
 from app.scenario.scenario import Resolved
 from app.simulation import offered_load, rows
 from app.simulation.run import Run, run
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, silent
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
 

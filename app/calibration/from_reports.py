@@ -15,14 +15,15 @@ import numpy as np
 import hardware_db
 from app.calibration.machine import user_profile
 from app.measuring.comparison import device_name
+from genz_core.calibration.operator_calibration import Calibration, calibrate, impossible
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import OperatorPoints, bound_s
 from genz_core.latency.profile import LatencyProfile
-from genz_core.operator_calibration import Calibration, calibrate, impossible
 from genz_core.types import System
 from hardware_db import system_files, user_files
-from profilers import Report, account, profile_account
-from profilers.operator_points import OperatorTiming, operator_points, operator_timings
+from profilers import Report
+from profilers.comparison import account, profile_account
+from profilers.operators.operator_points import OperatorTiming, operator_points, operator_timings
 
 
 @dataclass(frozen=True, slots=True)

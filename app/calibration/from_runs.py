@@ -24,11 +24,11 @@ from app.scenario import points_file
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import prefill_pool, served
+from genz_core.calibration.engine_calibration import SCALES, EngineCalibration, calibrate_engine
+from genz_core.common.progress import Progress, silent
 from genz_core.deployment import as_measured, recipe_key
 from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
-from genz_core.engine_calibration import SCALES, EngineCalibration, calibrate_engine
 from genz_core.errors import InvalidValue
-from genz_core.progress import Progress, silent
 from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array
 from genz_core.workload import WITH_TIMES

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import hardware_db
+from genz_core.calibration.operator_calibration import Calibration
+from genz_core.calibration.operator_calibration import calibrate as fit
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.eager import eager_engine, mean_of
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.latency.parameters import GemmParameters
 from genz_core.latency.profile import LatencyProfile
-from genz_core.operator_calibration import Calibration
-from genz_core.operator_calibration import calibrate as fit
-from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.types import System
 from hardware_db import engine_schema, profile_schema, user_files
 from profilers.collect import machine

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.answers.table import TableFormat, render
 from app.calibration.machine_validation import Validation
-from genz_core.operator_calibration import Calibration
+from genz_core.calibration.operator_calibration import Calibration
 
 #: Median error that a calibration should reach.
 TARGET = 0.15

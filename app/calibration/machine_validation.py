@@ -17,9 +17,9 @@ import numpy as np
 import model_registry
 from app.calibration.machine import ThisMachine, fit_machine, measure_machine
 from app.measuring.prediction import RunContext, agreements, step_rows
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.eager import as_run
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.types import Group, Model, Parallelism, Step
 from profilers.collect.agreement import Agreement
 from profilers.collect.clock import SHARED

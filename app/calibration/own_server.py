@@ -20,8 +20,8 @@ from app.calibration.machine import ThisMachine, calibrate
 from app.question.question import Question
 from app.scenario.scenario import Resolved, asking, resolve_objects
 from app.simulation.run import run
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.serving.simulation import Simulation
 from genz_core.serving.simulation.answers import percentiles
 from hardware_db.recipes import StepScale

@@ -15,7 +15,7 @@ from app.charts.parts import flops_words, lay_bars, log_axis, lying_bars, time_b
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
 from app.wording.markdown import chart_text
-from profilers.kernel_classes import ENGINE_CLASS
+from profilers.operators.kernel_classes import ENGINE_CLASS
 
 
 def engine_class(kind: str) -> str:
@@ -51,7 +51,8 @@ def counter_roofline(
 ) -> Figure:
     """Kernels or operators under the rooflines of their device.
 
-    points: see `profilers.roofline`.  traffic: axis wording for the kind of bytes counted.
+    points: see `profilers.operators.roofline`.  traffic: axis wording for the kind of bytes
+    counted.
     rate: of the device's memory [bytes/s], None where unknown.
     peaks: FLOP/s by number format.  A kernel above its roofline has the alarm colour; a kernel
     whose tensor cores were not counted is drawn as a ring.
@@ -150,7 +151,7 @@ def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
     """One stacked bar per rank: compute kernels, overlapped communication, exposed communication,
     idle.
 
-    rows: of `profilers.ranks.RankComparison`.
+    rows: of `profilers.timeline.ranks.RankComparison`.
     """
     figure = blank(look, "What each rank does", 150 + 34 * len(rows))
     hidden = (rows["communication_s"] - rows["exposed_s"]).clip(lower=0.0)

@@ -20,7 +20,7 @@ from app.charts.labels import NARROWEST, Room
 from app.charts.parts import error_reach, flops_words, log_axis
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import System
 
 Row = Mapping[str, Any]

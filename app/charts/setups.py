@@ -44,8 +44,8 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
 def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], look: Look) -> Figure:
     """Memory of a device in each setup by its use, with the usable memory marked.
 
-    parts: bytes by part of `genz_core.memory.Memory`, by setup.  usable: bytes per setup, in the
-    same order.
+    parts: bytes by part of `genz_core.capacity.memory.Memory`, by setup.  usable: bytes per
+    setup, in the same order.
     """
     figure = blank(look, "Memory of the fullest device [GB]", 130 + 44 * len(parts))
     names = list(parts)

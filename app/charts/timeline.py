@@ -17,7 +17,7 @@ from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
 from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
-from profilers.kernel_classes import ENGINE_CLASS
+from profilers.operators.kernel_classes import ENGINE_CLASS
 
 #: Number of bars that a browser draws without delay.
 MAX_BARS = 2000
@@ -215,7 +215,7 @@ class Rows:
     """The contents of a timeline.
 
     activity: of `activity_bars` or `found_bars`.  ranges: of `range_bars`.  bands: of
-    `profilers.window.bands`.
+    `profilers.timeline.window.bands`.
     """
 
     activity: pd.DataFrame

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import typer
 
-from genz_core.progress import Cancelled, Progress
+from genz_core.common.progress import Cancelled, Progress
 
 #: Exit code of a program ended by Ctrl-C, by the shells' convention.
 INTERRUPTED = 130

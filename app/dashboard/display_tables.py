@@ -22,9 +22,9 @@ from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND
 from genz_core import Estimate, economics
-from genz_core.cells import spreadsheet_cell
-from genz_core.model_kinds import generates
-from profilers.store import KeptRun
+from genz_core.common.cells import spreadsheet_cell
+from genz_core.models.model_kinds import generates
+from profilers.runs.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
 _SHARES = ("share", "of bound")

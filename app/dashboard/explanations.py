@@ -25,7 +25,7 @@ from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
-from genz_core.model_kinds import generates
+from genz_core.models.model_kinds import generates
 from genz_core.types import System
 
 UNDER_LOAD = """

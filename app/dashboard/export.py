@@ -29,8 +29,8 @@ from app.charts.labels import LEGEND_LINE, legend_lines, wrapped
 from app.rights import rights_here
 from app.scenario.description import setup_words
 from app.scenario.setup import Setup
+from genz_core.common.installation import pip_install_extra
 from genz_core.errors import RidgelineError
-from genz_core.installation import pip_install_extra
 
 #: Formats of an exported chart; and what a browser is told of files, by the end of their names.
 _KINDS = ("svg", "pdf", "png")

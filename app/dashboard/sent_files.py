@@ -15,8 +15,8 @@ from app.benchmarks import upload_parsing
 from app.benchmarks.upload_parsing import SentResult
 from app.measuring import report_reading
 from app.measuring.report_reading import SentReport
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import ReportError
-from genz_core.progress import Cancel, Progress, never, silent
 from model_registry.finding.gguf import MAGIC
 from profilers import DEFAULT_PHASES, PhasePattern, Report
 from profilers.serving_results import ServingMeasurement, is_result, server_log

@@ -37,7 +37,7 @@ from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
-from genz_core.model_kinds import check_generates
+from genz_core.models.model_kinds import check_generates
 
 DEGREES_HELP = """
 **TP** tensor parallel: every matrix split over devices; devices = TP × PP × DP. Under Parallelism:

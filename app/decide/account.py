@@ -23,7 +23,7 @@ from genz_core.economics import (
 from genz_core.errors import InvalidValue
 from genz_core.types import System
 from hardware_db.site_power import site_power
-from profilers.store import Store
+from profilers.runs.store import Store
 
 _CAPS = np.linspace(0.4, 1.0, 13)
 

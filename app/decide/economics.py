@@ -25,7 +25,7 @@ from genz_core.economics import (
     token_costs,
 )
 from genz_core.types import Array
-from profilers.store import Store
+from profilers.runs.store import Store
 
 #: Default of each input, and what the default is based on.  Prices of devices, of an API and of
 #: carbon have no default: the user must state them.

@@ -18,8 +18,8 @@ from app.question.comparison import of_served
 from app.question.query import Query
 from app.scenario.intervals import beside, bounds_of_load, of_throughput
 from app.scenario.served_rows import served
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.types import Array
 
 #: Numbers of open requests of a replica, half an octave apart.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import hardware_db
 from app.scenario.scenario import Resolved
 from genz_core.errors import MeasurementError, RidgelineError
-from profilers.store import KeptRun, Store
+from profilers.runs.store import KeptRun, Store
 
 #: A run's power is used for batches within this factor of its own.
 NEAR = 2.0

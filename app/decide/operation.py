@@ -15,11 +15,11 @@ from app.scenario import served_rows, sharing
 from app.scenario.pools import devices_of
 from app.scenario.scenario import Resolved
 from genz_core import Workload
-from genz_core.model_kinds import check_generates
+from genz_core.models.model_kinds import check_generates
 from genz_core.serving import ServingEstimate
 from genz_core.serving.disaggregation import prompts_per_s
 from genz_core.serving.options import Options
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 
 #: Utilisation of arithmetic, memory and links.
 _Use = tuple[float, float, float]

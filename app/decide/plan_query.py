@@ -19,8 +19,8 @@ from app.question.query import Query
 from app.scenario.scenario import SystemSource, find_system
 from app.scenario.setup import Setup, source_of
 from app.simulation.trace_file import Trace
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.types import System
 
 #: Number of families that are priced while a page waits; each takes about a tenth of a second.

@@ -19,7 +19,7 @@ from app.scenario import results
 from app.scenario.gate import experts_of
 from app.scenario.scenario import find_model
 from genz_core.errors import InvalidValue
-from genz_core.routing import busiest_rank, checked_counts
+from genz_core.models.routing import busiest_rank, checked_counts
 from genz_core.types import Array
 
 _LARGEST = 64 * 2**20  # characters

@@ -18,9 +18,9 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import prefill_pool, served
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
-from genz_core.model_kinds import check_generates
+from genz_core.models.model_kinds import check_generates
 from genz_core.sensitivity import crossing, elasticity, least_factor
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Array, System
 from genz_core.workload import OUT_OF_MEMORY
 

@@ -15,7 +15,7 @@ from app.engine_fit.fit_files import ENGINES, write_rows
 from app.engine_fit.hierarchy import fit
 from app.engine_fit.splits import SPLITS, Residuals, left_out
 from app.engine_fit.targets import load_measurements
-from genz_core.engine_calibration import SCALES
+from genz_core.calibration.engine_calibration import SCALES
 
 #: The splits that are written: decisions are judged by them.
 KEPT = ("configurations held out", "one model left out", "one GPU left out")

@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 
 from app.engine_fit.neighbours import Latents, by_row, corrected, latents
 from app.engine_fit.targets import EngineFitData, Target
+from genz_core.calibration.engine_calibration import (
+    MOST_WIDTHS,
+    SCALES,
+    SPREAD,
+    map_step,
+    optimum,
+    slopes,
+)
 from genz_core.engine import CONSTANTS
-from genz_core.engine_calibration import MOST_WIDTHS, SCALES, SPREAD, map_step, optimum, slopes
 from genz_core.types import Array, Mask
 
 #: Factor on a device's prior widths, by the tier of its latency profile: kernel rates are known if

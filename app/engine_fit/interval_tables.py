@@ -25,7 +25,7 @@ from scipy.stats import norm, t
 
 from app.engine_fit.splits import REQUEST, SPLITS, Residuals
 from app.engine_fit.targets import Target
-from genz_core.engine_calibration import SCALES, SPREAD
+from genz_core.calibration.engine_calibration import SCALES, SPREAD
 from genz_core.types import Array
 from hardware_db.engine_files import GENERIC
 from hardware_db.intervals import LEVEL, WIDEST, stretch

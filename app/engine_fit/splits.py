@@ -13,9 +13,9 @@ import numpy as np
 import hardware_db
 from app.engine_fit.hierarchy import EngineFit, Errors
 from app.engine_fit.targets import EngineFitData, Target
+from genz_core.calibration.engine_calibration import SCALES, SPREAD, calibrate_engine, moved
+from genz_core.calibration.error_metrics import error_summary
 from genz_core.engine import EngineProfile, Recipe
-from genz_core.engine_calibration import SCALES, SPREAD, calibrate_engine, moved
-from genz_core.error_metrics import error_summary
 from genz_core.types import Array, Mask
 from hardware_db.engine_files import GENERIC
 

@@ -18,10 +18,10 @@ from app.scenario import points_file
 from app.scenario.drafting import drafted
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
+from genz_core.calibration.engine_calibration import moved
+from genz_core.calibration.operator_calibration import TOLERANCE
 from genz_core.deployment import bulk_format
 from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
-from genz_core.engine_calibration import moved
-from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import Array, Mask, System
 from hardware_db.engine_files import prior_engine
 

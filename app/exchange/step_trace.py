@@ -19,7 +19,7 @@ from app.scenario import results
 from app.scenario.results import Estimate
 from app.scenario.summary import step_of
 from genz_core.errors import InvalidValue
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Op
 
 PHASES = ("prefill", "decode")

@@ -18,7 +18,7 @@ from app.fleets.fleet_question import FleetModel, FleetQuestion
 from app.fleets.replicas import Possible, Replica, possible
 from app.planning.answer import Answer
 from app.wording import quantities
-from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, silent
 
 #: Share below which a model does not count as served in full.
 FULL = 1.0 - 1e-5

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from app.fleets.packing import Arc, arcs, filled, machines
-from genz_core.progress import Cancel, Cancelled, never
+from genz_core.common.progress import Cancel, Cancelled, never
 from genz_core.types import Array
 
 #: Tolerance of fixed values: that of the solver's own constraints.

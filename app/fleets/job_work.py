@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.fleets.result import fleet
-from genz_core.progress import Cancel, Progress
+from genz_core.common.progress import Cancel, Progress
 from hardware_db import yaml_document
 
 

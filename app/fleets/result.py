@@ -13,7 +13,7 @@ from app.fleets.answer import FleetAnswer
 from app.fleets.fleet_question import fleet_question
 from app.question.query import Sources
 from app.scenario.results import ResultTable, first_rows
-from genz_core.progress import Cancel, Progress, never, silent
+from genz_core.common.progress import Cancel, Progress, never, silent
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.jobs.job_files import JobFiles
 from app.jobs.lanes import Lane
-from genz_core import installation
+from genz_core.common import installation
 
 _STARTING = "starting"
 

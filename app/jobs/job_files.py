@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: `work(argument, progress, cancelled)`, see `genz_core.progress`.
+#: `work(argument, progress, cancelled)`, see `genz_core.common.progress`.
 Work = Callable[..., Any]
 
 _ORDER, _RESULT = "order.pickle", "result.pickle"

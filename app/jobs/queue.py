@@ -15,8 +15,8 @@ from typing import IO, Any
 from app.jobs.job import Job
 from app.jobs.job_files import JobFiles, Order, Work
 from app.jobs.lanes import Lane
+from genz_core.common.file_lock import locked, try_lock
 from genz_core.errors import InvalidValue
-from genz_core.file_lock import locked, try_lock
 from hardware_db.data_folder import overlaid, users_folder
 
 #: Most waiting jobs in total, and most waiting or running jobs of one visitor.

@@ -181,8 +181,8 @@ def _limit_memory(size: int) -> None:
 
 def run(files: JobFiles) -> int:
     """Do the work of an order and record its outcome; returns an exit code."""
+    from genz_core.common.progress import Cancelled
     from genz_core.errors import RidgelineError
-    from genz_core.progress import Cancelled
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     order = files.read_order()
@@ -213,8 +213,8 @@ def _done(order: Order, files: JobFiles) -> str:
 @contextlib.contextmanager
 def _alone(lock: Path | None, files: JobFiles) -> Iterator[None]:
     """Hold a lock during the work, and report while another process has it."""
-    from genz_core.file_lock import try_lock
-    from genz_core.progress import Cancelled
+    from genz_core.common.file_lock import try_lock
+    from genz_core.common.progress import Cancelled
 
     if lock is None:
         yield

@@ -33,11 +33,11 @@ from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
-from profilers.compare import Expected, in_phase, step_count
-from profilers.inferred_phases import phased
-from profilers.summary_steps import summary_steps
-from profilers.table_join import NOTHING
-from profilers.what_ran import WhatRan, what_ran
+from profilers.comparison.compare import Expected, in_phase, step_count
+from profilers.matching.table_join import NOTHING
+from profilers.phases.inferred_phases import phased
+from profilers.phases.summary_steps import summary_steps
+from profilers.phases.what_ran import WhatRan, what_ran
 
 #: Columns of a compared row for a reader.
 _SHOWN_NAMES = {"low_s": "80 %", "inside": "inside 80 %"}

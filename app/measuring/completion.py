@@ -18,7 +18,7 @@ from genz_core.precision import FORMATS
 from genz_core.types import Model, System
 from genz_core.workload import WITH_TIMES
 from profilers.collect.machine_document import SLUG
-from profilers.what_ran import Fact, StepFacts, WhatRan
+from profilers.phases.what_ran import Fact, StepFacts, WhatRan
 
 #: Relative difference from which two lengths differ: engines round, and reports state means.
 _SAME_LENGTH = 0.05

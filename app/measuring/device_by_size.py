@@ -8,7 +8,7 @@ from dataclasses import replace
 import hardware_db
 from genz_core.errors import RidgelineError
 from profilers import Report
-from profilers.what_ran import Fact, WhatRan
+from profilers.phases.what_ran import Fact, WhatRan
 
 #: Drivers reserve part of the memory, and report it in units of 1,000 or 1,024.
 _SAME_MEMORY = 0.1

@@ -19,9 +19,9 @@ from genz_core.errors import RidgelineError
 from genz_core.types import System
 from hardware_db.engine_files import known_versions
 from profilers import Report
-from profilers.number_formats import type_of_name
+from profilers.operators.number_formats import type_of_name
+from profilers.phases.what_ran import Fact, StepFacts, WhatRan
 from profilers.schema import DeviceInfo
-from profilers.what_ran import Fact, StepFacts, WhatRan
 
 Certainty = Literal["certain", "likely", "unknown"]
 #: Candidates for an unknown fact, where no evidence narrows them.

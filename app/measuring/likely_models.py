@@ -10,7 +10,7 @@ import model_registry
 from app.measuring.model_facts import ModelShape, degree_by_products, unseen_products
 from genz_core.errors import RidgelineError
 from model_registry.finding.catalog import ShippedModel, shipped_models
-from profilers.what_ran import WhatRan
+from profilers.phases.what_ran import WhatRan
 
 #: Keys of a config.json that each fact is compared with.
 _KEYS = {"hidden": "hidden_size", "layers": "num_hidden_layers", "vocabulary": "vocab_size"}

@@ -13,12 +13,12 @@ import pandas as pd
 from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import RunContext, phase_rows, run_context
 from app.measuring.threads import ready_threads, with_contention
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import MeasurementError, ReportError
-from genz_core.progress import Cancel, Progress, never, silent
 from profilers import Measurement, read_report
 from profilers.collect.measured_model import pick_device
 from profilers.collect.model import ModelRun, run_model, run_scaled
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 from profilers.schema import kernel_table
 
 TRACE = "trace.json.gz"

@@ -12,15 +12,15 @@ from pathlib import Path
 from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import run_context
 from app.measuring.summary_document import summary_document
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.types import Workload
 from profilers import Report, measure_from, read_report, summarise
 from profilers.collect import nsight, nsight_runner
 from profilers.collect.measured_model import RunSettings
 from profilers.collect.nsight_runner import Captured
 from profilers.collect.top_kernels import ncu_commands, top_kernels
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 
 #: Fields of `run` that `ridgeline measure` has as options of the same name.
 _OPTIONS = ("batch", "isl", "osl", "device", "dtype", "attention", "warmup", "repeats", "threads")

@@ -27,7 +27,7 @@ from profilers.collect.measured_model import RunSettings, device_facts
 from profilers.collect.model import ModelRun
 from profilers.collect.prompts import PromptRun
 from profilers.collect.steps import StepRun
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 from profilers.schema import OPERATOR_COLUMNS, table
 
 #: Command that repeats a kept run, to be run in its folder.

@@ -34,7 +34,7 @@ from model_registry.finding.lookup import only_begins
 from model_registry.finding.sources import json_object
 from profilers import Measurement
 from profilers.collect.measured_model import RunSettings
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 
 #: File with the lengths of the prompts that a run answered.
 PROMPTS = "prompts.jsonl"

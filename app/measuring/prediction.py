@@ -19,7 +19,7 @@ from app.scenario.intervals import Latency
 from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
 from genz_core.errors import RidgelineError
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
 from hardware_db.intervals import Interval
@@ -30,8 +30,8 @@ from profilers.collect.agreement import Agreement, agreement
 from profilers.collect.machine_document import ENGINE, SLUG
 from profilers.collect.measured_model import RunSettings
 from profilers.collect.model import ModelRun
-from profilers.comparable import BELOW_BOUND, REASON
-from profilers.compare import lies_inside
+from profilers.comparison.comparable import BELOW_BOUND, REASON
+from profilers.comparison.compare import lies_inside
 from profilers.steps import MeasuredStep
 
 _WEIGHT_FILES = ("*.safetensors", "*.bin", "*.safetensors.index.json")

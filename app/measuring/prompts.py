@@ -14,8 +14,8 @@ import genz_core
 from app.measuring.outcome import AGAIN, Outcome, of_steps, settings_of
 from app.measuring.prediction import RunContext, interval_figures
 from app.measuring.threads import ready_threads
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Workload
 from profilers import PhaseTiming
 from profilers.collect.measured_model import pick_device
@@ -27,7 +27,7 @@ from profilers.prompt_sizes import (
     drawn_sizes,
     read_sizes,
 )
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 
 _UNKNOWN = float("nan")
 

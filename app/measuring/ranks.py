@@ -7,12 +7,12 @@ from pathlib import Path
 
 from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import RunContext, run_context, with_cut_config
-from genz_core.progress import Cancel, Progress, never, silent
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.types import Parallelism
 from profilers import Measurement
 from profilers.collect import distributed
 from profilers.collect.measured_model import RunSettings
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 
 
 def run_ranked(

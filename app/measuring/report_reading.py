@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import profilers
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import ReportError
-from genz_core.progress import Cancel, Progress, never, silent
 from profilers import PhasePattern, Report
 from profilers.readers.compressed import decompressed_head
 

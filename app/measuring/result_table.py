@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from profilers import account
+from profilers.comparison import account
 from profilers.serving_results import ServingMeasurement, missing, table
 from profilers.serving_results.server_log import ServerLog
 

@@ -10,7 +10,7 @@ from app.measuring.prompts import prompts_of
 from app.measuring.sweep import sweep_points
 from genz_core.errors import InvalidValue
 from profilers.collect.measured_model import check_settings
-from profilers.run_config import RunConfig, compose
+from profilers.runs.run_config import RunConfig, compose
 
 
 def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None) -> RunConfig:

@@ -20,16 +20,16 @@ from app.measuring.outcome import Outcome, Swept
 from app.measuring.own_sources import keep_sources, own_context
 from app.measuring.prediction import RunContext
 from genz_core import Estimate, Workload, estimate
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
-from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Parallelism, Step
 from hardware_db.data_folder import data_folder, data_folders
 from profilers import Comparison, Measurement
-from profilers.artifacts import write_artifacts
-from profilers.run_bundle import Material
-from profilers.run_config import RunConfig
-from profilers.store import Store
-from profilers.what_ran import what_was_kept
+from profilers.phases.what_ran import what_was_kept
+from profilers.runs.artifacts import write_artifacts
+from profilers.runs.run_bundle import Material
+from profilers.runs.run_config import RunConfig
+from profilers.runs.store import Store
 
 Runner = Callable[[RunConfig, Path, Progress, Cancel], Outcome]
 

@@ -9,11 +9,12 @@ from app.measuring import identity
 from app.measuring.comparison import system_of
 from app.measuring.device_by_size import with_device
 from app.measuring.identity import Known
-from profilers import DEFAULT_PHASES, Report, profile_account, summarise
-from profilers.account import Check
-from profilers.by_shape import operators_by_shape
-from profilers.inferred_phases import phased
-from profilers.what_ran import what_ran
+from profilers import DEFAULT_PHASES, Report, summarise
+from profilers.comparison import profile_account
+from profilers.comparison.account import Check
+from profilers.operators.by_shape import operators_by_shape
+from profilers.phases.inferred_phases import phased
+from profilers.phases.what_ran import what_ran
 
 _NANOSECONDS_PER_S = 1e9
 

@@ -10,11 +10,11 @@ from app.measuring.outcome import AGAIN, Outcome, of_steps, priced_sweep, settin
 from app.measuring.threads import ready_threads
 from app.question import literals
 from app.question.parameters import PARAMETERS
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, silent
 from profilers.collect.measured_model import pick_device
 from profilers.collect.steps import measure_steps
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 from profilers.steps import MOST_STEPS, StepPoint
 
 _AXES = (replace(PARAMETERS["batch"], name="batches"), replace(PARAMETERS["isl"], name="lengths"))

@@ -10,7 +10,7 @@ from profilers import Measurement
 from profilers.collect.clock import contention_note, use_threads
 from profilers.collect.machine import cpu
 from profilers.collect.measured_model import device_facts
-from profilers.run_config import RunConfig
+from profilers.runs.run_config import RunConfig
 
 
 def ready_threads(device: Any, config: RunConfig) -> float:

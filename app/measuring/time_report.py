@@ -23,7 +23,7 @@ from app.scenario.served_rows import completed
 from app.wording import quantities
 from genz_core.deployment import as_server, bulk_format
 from genz_core.errors import RidgelineError
-from profilers.findings import CLASS_WORDS
+from profilers.comparison.findings import CLASS_WORDS
 
 #: Least saving of a change that is shown, and number of changes shown. Both are judgements.
 _LEAST, _MOST = 0.02, 6

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from app.scenario.scenario import Resolved
 from genz_core.engine import EagerFacts
-from profilers.what_ran import WhatRan
+from profilers.phases.what_ran import WhatRan
 
 #: Bytes per element read and written by all kernels of a piece, over those of the fused kernel,
 #: with 16-bit values and 32-bit intermediates. Counted in transformers' source

@@ -17,9 +17,9 @@ from app.scenario.intervals import Latency
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup, source_of
 from app.wording import quantities
+from genz_core.common.progress import Cancel, Progress
 from genz_core.errors import InvalidParallelism
-from genz_core.progress import Cancel, Progress
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Model, Op
 from model_registry.reports.symbolic import graph_total
 

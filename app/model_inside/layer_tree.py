@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.scenario import intervals
 from app.scenario.intervals import Latency
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Op
 
 

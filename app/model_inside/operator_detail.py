@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.wording import quantities
+from genz_core.common.registry import KINDS
 from genz_core.precision import bytes_of
-from genz_core.registry import KINDS
 from genz_core.types import Op
 
 _SCORES = "2 × {sequences} × {pairs} × {heads} × {head_dim} / {ratio}"

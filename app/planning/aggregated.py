@@ -22,9 +22,9 @@ from app.planning.families import Family
 from app.planning.space import DEGREES, batch_limits, replicated, shapes, split
 from app.question.query import Query
 from app.scenario.served_rows import served
+from genz_core.capacity.offload import What
 from genz_core.deployment import deploy
-from genz_core.model_kinds import prompt_tokens
-from genz_core.offload import What
+from genz_core.models.model_kinds import prompt_tokens
 from genz_core.serving import Novelty, ServingEstimate
 from genz_core.serving.kv_capacity import sequences_that_fit
 from genz_core.types import Array, Mask, Workload

@@ -15,7 +15,7 @@ from app.planning.shortlist import Shortlist, shortlist
 from app.planning.why_not import Loser, losers
 from app.question.query import Query
 from app.simulation.executor import HERE, Where
-from genz_core.progress import Cancel, Progress, never, part, silent
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 
 _NOTES = (
     "rates, lengths and figures are of the whole deployment in a steady state; TTFT, TPOT and E2E "

@@ -27,7 +27,8 @@ from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
-from genz_core.model_kinds import prompt_tokens
+from genz_core.models.model_kinds import prompt_tokens
+from genz_core.models.speculative import steps_per_token
 from genz_core.serving.disaggregation import ServingPool
 from genz_core.serving.kv_capacity import sequences_that_fit
 from genz_core.serving.pools.load import PooledLoad, pooled_load
@@ -40,8 +41,7 @@ from genz_core.serving.pools.workers import (
 )
 from genz_core.serving.series import before_a_prompt_s, correction_of
 from genz_core.serving.served_model import OVERLOADED
-from genz_core.speculative import steps_per_token
-from genz_core.step_correction import StepCorrection
+from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, System, Workload
 from genz_core.workload import OUT_OF_MEMORY
 

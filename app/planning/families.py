@@ -32,9 +32,9 @@ from app.scenario.scenario import (
 )
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.model_kinds import check_generates
+from genz_core.models.model_kinds import check_generates
+from genz_core.models.speculative import Speculation
 from genz_core.serving import Novelty
-from genz_core.speculative import Speculation
 from genz_core.types import Array, Model, System
 from hardware_db import engines_for
 from hardware_db.intervals import Interval, Kind, kind_interval

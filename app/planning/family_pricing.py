@@ -23,8 +23,8 @@ from app.planning.families import Family, LeftOut, families
 from app.planning.space import kinds
 from app.question.query import Query
 from app.simulation.executor import Where, outcomes
+from genz_core.common.progress import Cancel, Cancelled, Progress
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Cancelled, Progress
 from hardware_db.whole_file import write_whole
 
 

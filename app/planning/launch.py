@@ -25,8 +25,8 @@ from app.question.parameters import PARAMETERS
 from app.question.query import Query
 from app.question.question import nominal_lengths
 from app.scenario.gate import experts_of
-from genz_core.adapters import AdaptedModel
 from genz_core.deployment import bulk_format
+from genz_core.models.adapters import AdaptedModel
 from genz_core.types import System
 
 _FLAGS = Path(__file__).parent / "engine_flags.yaml"

@@ -24,8 +24,8 @@ from app.question.question import Question
 from app.scenario import sharing
 from app.scenario.scenario import find_system
 from app.simulation.run import Run, run
+from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancelled
 
 _LEAST, _MOST = 400, 1600  # requests of a simulation
 _WARM = 1.5  # request lifetimes before arrivals at a rate count

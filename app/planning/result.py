@@ -15,7 +15,7 @@ from app.planning.plan_text import chance
 from app.question.query import Query
 from app.scenario.results import ResultTable, first_rows
 from app.simulation.executor import HERE, Where
-from genz_core.progress import Cancel, Progress, never, silent
+from genz_core.common.progress import Cancel, Progress, never, silent
 
 #: Columns of a plan that fit on one line.
 BRIEF = (

@@ -18,7 +18,7 @@ from app.planning.space import devices
 from app.planning.targets import FIGURES, Target, parse_targets
 from app.question.query import Query
 from app.simulation.executor import HERE, Where
-from genz_core.progress import Cancel, Progress, never, silent
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.types import Array, Mask
 
 Priced = tuple[Candidates, tuple[LeftOut, ...]]

@@ -22,8 +22,8 @@ from app.planning.probability import likely
 from app.planning.ranking import Ranking
 from app.planning.search import Found
 from app.planning.targets import FIGURES
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array
 

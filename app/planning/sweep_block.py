@@ -19,9 +19,9 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import deployed, served
 from app.scenario.summary import messages
+from genz_core.capacity.memory import memory
 from genz_core.errors import InvalidParallelism, RidgelineError
-from genz_core.memory import memory
-from genz_core.model_kinds import model_kind, prompt_tokens
+from genz_core.models.model_kinds import model_kind, prompt_tokens
 from genz_core.types import Array, Workload
 from genz_core.validity import check
 from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY, bounds

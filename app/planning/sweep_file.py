@@ -22,7 +22,7 @@ from app.planning.sweep_axes import NUMERIC, STRUCTURAL, SweepAxes
 from app.planning.sweep_block import Columns
 from app.planning.sweep_workers import Part, priced
 from app.simulation.executor import HERE, Where
-from genz_core.cells import spreadsheet_cell
+from genz_core.common.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue
 from genz_core.search import pareto
 from hardware_db.whole_file import write_whole

@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 from app.question.groups import CACHE, DEGREES, DRAFTS, ENGINE, FORMATS, MODEL, POOL, WHAT_IF
 from app.question.parameter import parameter
-from genz_core.overlap import OVERLAPS
+from genz_core.models.speculative import Method
 from genz_core.serving.options import SCHEDULERS
-from genz_core.speculative import Method
+from genz_core.steps.overlap import OVERLAPS
 
 _DEVICES = 65_536
 _TOKENS = 100_000_000

@@ -8,8 +8,8 @@ from dataclasses import fields
 
 import numpy as np
 
-from genz_core.memo import ByIdentity
-from genz_core.model_kinds import model_kind
+from genz_core.common.memo import ByIdentity
+from genz_core.models.model_kinds import model_kind
 from genz_core.precision import FORMATS, arithmetic, bytes_of
 from genz_core.serving import Traffic
 from genz_core.types import Model, Num, Parallelism, Step

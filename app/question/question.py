@@ -14,8 +14,8 @@ from app.question.groups import FORMATS
 from app.question.load import Load
 from app.question.parameters import PARAMETERS, in_group
 from genz_core import Parallelism, Workload
-from genz_core.degrees import placed
 from genz_core.errors import InvalidValue
+from genz_core.models.degrees import placed
 
 LoadKind = Literal["batch", "concurrency", "rate", "trace"]
 #: The kinds of load; a question has exactly one.

@@ -23,8 +23,8 @@ from app.scenario.results import ResultTable
 from app.scenario.scenario import Resolved
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.serving.simulation import ReplicaSetPlan
 from genz_core.serving.simulation.scaling import Fixed
 from genz_core.types import Array

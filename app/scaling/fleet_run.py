@@ -21,8 +21,9 @@ from app.simulation import offered_load
 from app.simulation.run import ClosedForm, scaled, targets_of
 from app.simulation.trace_file import Trace
 from app.wording import quantities
-from genz_core.model_kinds import check_one_by_one
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
+from genz_core.models.model_kinds import check_one_by_one
+from genz_core.models.speculative import Speculation
 from genz_core.serving.simulation import (
     Options,
     ReplicaSetCourse,
@@ -30,7 +31,6 @@ from genz_core.serving.simulation import (
     Simulation,
     simulate_replica_set,
 )
-from genz_core.speculative import Speculation
 from genz_core.types import Array, Mask
 
 PERCENTILES = (50, 90, 95, 99)

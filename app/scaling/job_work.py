@@ -11,7 +11,7 @@ from app.scaling.availability import availability
 from app.scaling.scale import scale, shown_figures
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup, resolve_setup
-from genz_core.progress import Cancel, Progress
+from genz_core.common.progress import Cancel, Progress
 
 Work = tuple[Setup, Query, Mapping[str, Any]]
 

@@ -13,8 +13,8 @@ from app.question.hours import HOURS, day_of
 from app.question.question import Question
 from app.simulation import offered_load
 from app.simulation.trace_file import MOST_REQUESTS, Trace
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, never
 from genz_core.serving.simulation import Requests
 from genz_core.types import Array, Mask
 

@@ -22,7 +22,7 @@ from app.scenario.results import ResultTable
 from app.scenario.scenario import Resolved
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
-from genz_core.progress import Cancel, Progress, never, part, silent
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.serving.simulation import ReplicaSetPlan
 from genz_core.serving.simulation.scaling import Fixed
 from genz_core.types import Array

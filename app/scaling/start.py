@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.scenario.scenario import Resolved
-from genz_core.memory import memory
+from genz_core.capacity.memory import memory
 from genz_core.types import Workload
 from hardware_db import startup
 from hardware_db.tables import SourcedFigure

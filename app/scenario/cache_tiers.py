@@ -15,8 +15,8 @@ from app.question.question import Question
 from app.question.validity import tiers_of
 from app.scenario import sharing
 from app.scenario.scenario import Resolved
+from genz_core.capacity.memory import memory
 from genz_core.errors import MissingSpec
-from genz_core.memory import memory
 from genz_core.serving import ServingEstimate, Traffic
 from genz_core.serving.cache_tiers import (
     CacheTier,

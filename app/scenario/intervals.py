@@ -24,7 +24,7 @@ from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
 from genz_core.serving import Novelty, ServingEstimate
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Array, Model, Num, Op, System
 from hardware_db.intervals import (
     Interval,

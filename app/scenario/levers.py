@@ -9,7 +9,7 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.setup import Setup
 from genz_core import Estimate
 from genz_core.engine import EngineProfile
-from genz_core.model_kinds import generates
+from genz_core.models.model_kinds import generates
 
 PHASES = ("prefill", "decode")
 _HOST_TIMES = (

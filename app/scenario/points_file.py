@@ -24,10 +24,10 @@ from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import deployed, served
 from app.scenario.summary import messages
 from genz_core import Parallelism, Workload, decode_step
-from genz_core.cells import spreadsheet_cell
+from genz_core.common.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.limits import checked_size
-from genz_core.speculative import steps_per_token
+from genz_core.models.speculative import steps_per_token
 from genz_core.types import Array
 from genz_core.workload import WITH_TIMES
 from hardware_db.whole_file import write_whole

@@ -12,6 +12,7 @@ from app.scenario.scenario import Resolved, SystemSource, basis, combined, find_
 from app.wording import quantities
 from genz_core.deployment import Deployment, bulk_format
 from genz_core.errors import InvalidParallelism, MissingSpec
+from genz_core.models.speculative import Speculation
 from genz_core.serving import ServingEstimate, Traffic
 from genz_core.serving.disaggregation import (
     Balance,
@@ -21,7 +22,6 @@ from genz_core.serving.disaggregation import (
     balance,
 )
 from genz_core.serving.options import Options
-from genz_core.speculative import Speculation
 from genz_core.types import Link, Parallelism, System
 from model_registry import in_formats
 

@@ -27,7 +27,7 @@ from app.scenario.inputs import input_notes, reading
 from genz_core import EngineProfile, Estimate, System, Workload
 from genz_core.deployment import as_server, deploy
 from genz_core.errors import InvalidValue
-from genz_core.model_kinds import prompt_tokens
+from genz_core.models.model_kinds import prompt_tokens
 from genz_core.serving.options import Options
 from genz_core.types import Model
 from genz_core.workload import WITH_TIMES

@@ -21,12 +21,12 @@ from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import longest, with_served_contexts
 from app.scenario.scenario import Resolved, basis, resolve, told
 from app.scenario.summary import messages
+from genz_core.capacity.offload import What
 from genz_core.deployment import deploy, recipe_key
 from genz_core.errors import InvalidValue
-from genz_core.model_kinds import prompt_tokens
-from genz_core.offload import What
+from genz_core.models.model_kinds import prompt_tokens
+from genz_core.models.speculative import SpeculativeModel, speculative_model
 from genz_core.serving import ServingEstimate, Traffic, serve
-from genz_core.speculative import SpeculativeModel, speculative_model
 from genz_core.types import Array, Parallelism, System
 from hardware_db import recipes
 

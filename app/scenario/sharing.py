@@ -12,10 +12,10 @@ from app.question.parameters import in_group
 from app.question.question import STANDARD, Question
 from app.question.validity import tiers_of
 from app.scenario.scenario import Resolved
-from genz_core.adapters import Adapters, adapted_model
 from genz_core.errors import InvalidValue
+from genz_core.models.adapters import Adapters, adapted_model
+from genz_core.models.speculative import SpeculativeModel
 from genz_core.serving.sharing import Sharing
-from genz_core.speculative import SpeculativeModel
 from genz_core.types import Array
 
 #: Parameters that describe what requests share.

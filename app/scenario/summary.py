@@ -19,9 +19,9 @@ from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
-from genz_core.model_kinds import generates, model_kind, prompt_tokens
+from genz_core.models.model_kinds import generates, model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Array
 
 

@@ -25,9 +25,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from genz_core.common.installation import pip_install_extra
+from genz_core.common.progress import Cancel
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.installation import pip_install_extra
-from genz_core.progress import Cancel
 
 Result = TypeVar("Result")
 _ASK_EVERY_S = 0.2

@@ -17,8 +17,8 @@ from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question, nominal_lengths
 from app.simulation import recorded_sessions, trace_file
 from app.simulation.trace_file import MOST_REQUESTS, SESSION_BLOCK, Trace
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, never
 from genz_core.serving.simulation import Requests, draws
 from genz_core.types import Array
 

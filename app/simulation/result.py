@@ -15,7 +15,7 @@ from app.simulation.run import Run, run
 from app.simulation.tier_worth import Worth
 from app.simulation.tier_worth import worth as tier_worth
 from app.wording import quantities
-from genz_core.progress import Cancel, Progress, never, silent
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.serving.simulation import Simulation
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pathlib import Path
 from app.scenario import points_file
 from app.simulation.executor import Where, outcomes
 from app.simulation.points import COLUMNS, Row, digest, simulate_row
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, silent
 
 _WRITE_EVERY_S = 5.0
 

@@ -23,17 +23,17 @@ from app.scenario.setup import Setup, resolve_setup
 from app.simulation import offered_load
 from app.simulation.trace_file import Trace
 from app.wording import quantities
+from genz_core.common.memo import ByIdentity
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.deployment import recipe_key
 from genz_core.engine import NO_RECIPE
 from genz_core.errors import ContextTooLong
-from genz_core.memo import ByIdentity
-from genz_core.model_kinds import check_one_by_one
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
+from genz_core.models.model_kinds import check_one_by_one
+from genz_core.models.speculative import Speculation
 from genz_core.serving import ServingEstimate
 from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import Options, Simulation, simulate
-from genz_core.speculative import Speculation
 from genz_core.types import Array
 from hardware_db import recipes
 from hardware_db.recipes import StepScale

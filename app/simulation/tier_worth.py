@@ -20,8 +20,8 @@ from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup, resolve_setup
 from app.simulation import rows
 from app.simulation.run import Run, run
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, part, silent
 
 _LATENCIES = ("ttft_mean_s", "ttft_p50_s", "ttft_p99_s", "tpot_mean_s", "loading_mean_s")
 

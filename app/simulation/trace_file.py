@@ -21,10 +21,10 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
+from genz_core.common.progress import Cancel, Cancelled, never
+from genz_core.common.short_repr import clipped, listed
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Cancelled, never
 from genz_core.serving.simulation import Requests
-from genz_core.short_repr import clipped, listed
 from genz_core.types import Array
 
 Row = Mapping[str, Any]

@@ -17,8 +17,8 @@ from app.tuning.run_points import points
 from app.tuning.simulated_server import SimulatedServer, hidden_moves
 from app.tuning.space import Setting, Space, space
 from app.tuning.study import Record, opened
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Progress, never, silent
 
 REPORT, POINTS = "report.md", "points.csv"
 _SIMULATOR = "the simulator"

@@ -9,7 +9,7 @@ from app.question.extras import extras_of, read_extras
 from app.question.query import ask
 from app.tuning import report
 from app.tuning.answer import answer
-from genz_core.progress import Cancel, Progress
+from genz_core.common.progress import Cancel, Progress
 
 
 def dry_run(given: Mapping[str, Any], progress: Progress, cancelled: Cancel) -> dict[str, Any]:

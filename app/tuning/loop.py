@@ -13,8 +13,8 @@ from app.tuning.next_setting import Choice, best_of, choose
 from app.tuning.outcome import Outcome
 from app.tuning.space import Setting, Space, words
 from app.tuning.study import Record, Study
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 
 #: Function that runs a setting; it gets an empty folder for its files, or None if nothing is
 #: stored.

@@ -22,13 +22,13 @@ from app.question.query import Query
 from app.tuning.outcome import Outcome
 from app.tuning.space import Setting, devices_of
 from app.tuning.template import checked, filled, names
+from genz_core.common.progress import Cancel, Cancelled, Progress
 from genz_core.errors import InvalidValue, MeasurementError, ReportError
-from genz_core.progress import Cancel, Cancelled, Progress
-from profilers import account
 from profilers.collect import programs
 from profilers.collect.serving import clients, endpoint, local_servers
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.endpoint_load import EndpointLoad
+from profilers.comparison import account
 from profilers.serving_results import ServingMeasurement, read_results
 
 RESULT, SERVER_LOG, CLIENT_LOG = "result.json", "server.log", "client.log"

@@ -13,7 +13,7 @@ from app.dashboard.widgets import choose
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
-from genz_core.model_kinds import generates
+from genz_core.models.model_kinds import generates
 
 ABOUT, CURVES, SIMULATE, STATIC = "About", "Load curves", "Simulate", "Static batch"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from app.question.query import Query
 from app.watching.pages import Look, recorded
 from app.watching.watch import Event, Watched, Watcher, watched
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, never
 
 
 def of_recordings(

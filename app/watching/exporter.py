@@ -8,8 +8,8 @@ from typing import Any
 
 from app.watching.causes import CAUSES
 from app.watching.watch import Watcher
+from genz_core.common.installation import pip_install
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.installation import pip_install
 
 #: Gauges by name with their description, each with a label "figure" (ttft, tpot).
 GAUGES: Mapping[str, str] = {

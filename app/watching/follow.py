@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from app.watching.pages import Look
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import MeasurementError, ReportError
-from genz_core.progress import Cancel, never
 from profilers.collect.serving import addresses
 from profilers.serving_results import (
     Lengths,

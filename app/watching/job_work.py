@@ -10,7 +10,7 @@ from app.question.extras import extras_of, read_extras
 from app.question.query import ask
 from app.watching.answer import of_looks
 from app.watching.pages import looks_of
-from genz_core.progress import Cancel, Progress
+from genz_core.common.progress import Cancel, Progress
 
 
 def watched(

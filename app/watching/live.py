@@ -13,7 +13,7 @@ from app.watching.exporter import Exporter
 from app.watching.follow import RequestLog, follow
 from app.watching.pages import Look
 from app.watching.watch import Event, Watched, Watcher
-from genz_core.progress import Cancel, never
+from genz_core.common.progress import Cancel, never
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from genz_core.compiled.parts import Part
-from genz_core.formulas import Formulas
 from genz_core.latency.kernel_time import KernelTime, worked
-from genz_core.symbols import Symbol, as_array, item, key_of
+from genz_core.symbolic.formulas import Formulas
+from genz_core.symbolic.symbols import Symbol, as_array, item, key_of
 from genz_core.types import Num
 
 

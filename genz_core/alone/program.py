@@ -14,12 +14,7 @@ import numpy as np
 from genz_core.alone.kernels import Kernels
 from genz_core.alone.steps import Phase, sizes_of, weighted_sum
 from genz_core.alone.straight import straight
-from genz_core.compiled.kinds import Kind
-from genz_core.compiled.plan import Plan
-from genz_core.compiled.pricing import plan_of
-from genz_core.deployment import Deployment
-from genz_core.formulas import Formulas
-from genz_core.memory import (
+from genz_core.capacity.memory import (
     HELD,
     OPERANDS,
     Memory,
@@ -28,7 +23,10 @@ from genz_core.memory import (
     on_device,
     prefill_chunk,
 )
-from genz_core.programs import Program, Rows
+from genz_core.compiled.kinds import Kind
+from genz_core.compiled.plan import Plan
+from genz_core.compiled.pricing import plan_of
+from genz_core.deployment import Deployment
 from genz_core.schedule import (
     NODES,
     WEIGHTS,
@@ -36,8 +34,10 @@ from genz_core.schedule import (
     context,
     reading_engine,
 )
-from genz_core.step import Figures, Laid, StepEstimate
-from genz_core.step_correction import StepCorrection, corrected, least_scale
+from genz_core.steps.step import Figures, Laid, StepEstimate
+from genz_core.steps.step_correction import StepCorrection, corrected, least_scale
+from genz_core.symbolic.formulas import Formulas
+from genz_core.symbolic.programs import Program, Rows
 from genz_core.types import Array, Graph, Group, Parallelism, Workload
 
 NAMES = ("batch", "new", "cached", "isl", "osl", "said_steps", "said_wait")
@@ -180,7 +180,7 @@ class _Once:
 def _memory(
     deployed: Deployment, sizes: Mapping[str, Any], decodes: Plan, reads: Plan
 ) -> tuple[Any, Any, Any]:
-    """Weights, cache and activations in bytes, as `genz_core.memory.memory`."""
+    """Weights, cache and activations in bytes, as `genz_core.capacity.memory.memory`."""
     end = end_of(sizes, deployed.engine)
     (chunk,) = prefill_chunk(Workload(sizes["batch"], sizes["isl"]), deployed.engine).groups
     held = decodes.numbers(HELD, sizes_of(end))

@@ -10,20 +10,20 @@ import numpy as np
 
 from genz_core.alone.program import NAMES, Alone, StepsProgram
 from genz_core.alone.straight import straight
+from genz_core.common.memo import ByIdentity
 from genz_core.deployment import Deployment
-from genz_core.diffusion import denoising
 from genz_core.errors import RidgelineError
-from genz_core.formulas import Formulas
 from genz_core.measured_runs import SIZES
-from genz_core.memo import ByIdentity
-from genz_core.programs import Program
+from genz_core.models.diffusion import denoising
 from genz_core.schedule import (
     most_tokens,
     reading_engine,
 )
-from genz_core.step import StepEstimate
-from genz_core.step_correction import taught
-from genz_core.symbols import Unresolved
+from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_correction import taught
+from genz_core.symbolic.formulas import Formulas
+from genz_core.symbolic.programs import Program
+from genz_core.symbolic.symbols import Unresolved
 from genz_core.types import Group, Parallelism, Workload
 from genz_core.validity import check
 

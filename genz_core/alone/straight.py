@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from genz_core.programs import Program
-from genz_core.symbols import item, packed, row_of
+from genz_core.symbolic.programs import Program
+from genz_core.symbolic.symbols import item, packed, row_of
 
 #: Of numbers and arrays alike.
 _OPERATORS: Mapping[Callable[..., Any], str] = {

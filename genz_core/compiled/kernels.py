@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from genz_core.latency.kernel_time import KernelTime, worked
-from genz_core.programs import Program, Rows
-from genz_core.symbols import Symbol
+from genz_core.symbolic.programs import Program, Rows
+from genz_core.symbolic.symbols import Symbol
 from genz_core.types import Array, Places
 
 _MANY = 256  # from this many lanes on, equal ones are searched for

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.compiled.lanes import OF_GRAPH, Lanes, Some
-from genz_core.formulas import Formulas
+from genz_core.symbolic.formulas import Formulas
 from genz_core.types import Array, Group, Parallelism
 
 

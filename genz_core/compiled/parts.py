@@ -11,14 +11,14 @@ import numpy as np
 
 from genz_core.compiled.kernels import Distinct, Kernels
 from genz_core.compiled.lanes import sum_nodes
-from genz_core.formulas import Formulas
 from genz_core.latency import Pricer
 from genz_core.latency.kernel_time import KernelTime
 from genz_core.latency.models import Phase
 from genz_core.latency.pricer import launched
 from genz_core.latency.roofline import roofline
-from genz_core.programs import Program, Rows
-from genz_core.symbols import Symbol
+from genz_core.symbolic.formulas import Formulas
+from genz_core.symbolic.programs import Program, Rows
+from genz_core.symbolic.symbols import Symbol
 from genz_core.types import Array, Graph, Num, Op, Places, System
 
 

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genz_core.common.memo import ByIdentity
 from genz_core.compiled.kinds import Kind
 from genz_core.compiled.lanes import Lanes, sum_broadcast, sum_nodes
 from genz_core.compiled.parts import Part, evaluated
 from genz_core.deployment import Deployment
-from genz_core.formulas import Formulas
 from genz_core.latency import Pricer
 from genz_core.latency.models import Phase, depends_on_phase
 from genz_core.latency.pricer import decoding
 from genz_core.latency.roofline import roofline
-from genz_core.memo import ByIdentity
-from genz_core.programs import Program, Rows
-from genz_core.step import of_busiest_rank, stage_runs
-from genz_core.symbols import Symbol
+from genz_core.steps.step import of_busiest_rank, stage_runs
+from genz_core.symbolic.formulas import Formulas
+from genz_core.symbolic.programs import Program, Rows
+from genz_core.symbolic.symbols import Symbol
 from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
 
 _PRICED = (

@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 
+from genz_core.common.memo import ByIdentity
 from genz_core.compiled.kinds import Kind, kinds
 from genz_core.compiled.lanes import OF_GRAPH, Lanes, Some, sum_broadcast
 from genz_core.compiled.plan import Plan, Priced
 from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
-from genz_core.memo import ByIdentity
-from genz_core.step import Figures, Laid, StepEstimate, of_busiest_rank
-from genz_core.symbols import Unresolved
+from genz_core.steps.step import Figures, Laid, StepEstimate, of_busiest_rank
+from genz_core.symbolic.symbols import Unresolved
 from genz_core.types import Array, Graph, Mask, Parallelism, Step
 from genz_core.validity import stack
 

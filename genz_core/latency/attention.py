@@ -16,7 +16,7 @@ from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAtten
 from genz_core.latency.profile import attention_format
 from genz_core.operators import attended_pairs
 from genz_core.precision import bytes_of
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Num, Op
 
 _ROWS = 128.0  # query rows of one block in prefill

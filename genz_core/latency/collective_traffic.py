@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from genz_core.topology_kinds import Topology
+from genz_core.devices.topology_kinds import Topology
 from genz_core.types import Array, Link, Num
 
 #: Bytes that cross a device's link per byte of message, in a group of g.

@@ -17,7 +17,7 @@ from genz_core.latency.numerics import p_norm, warm_share
 from genz_core.latency.parameters import GemmParameters
 from genz_core.latency.profile import product_format
 from genz_core.precision import bytes_of
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Num, Op
 
 #: Output tiles (rows, columns) and K splits that kernels choose among; tiles of fewer than 64 rows

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from genz_core.latency.numerics import chunked, common_shape, distinct, flattened
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Num
 
 _NONE: Mapping[str, Array] = {}

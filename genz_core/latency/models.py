@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from genz_core.common.registry import Registry
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.kernel_time import KernelTime
-from genz_core.registry import Registry
 from genz_core.types import Op
 
 Phase = Literal["prefill", "decode"]

@@ -15,7 +15,7 @@ from genz_core.latency.numerics import p_norm
 from genz_core.latency.parameters import MoeParameters
 from genz_core.latency.profile import product_format
 from genz_core.precision import bytes_of
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Num, Op
 
 _ROWS = np.array([16, 32, 64, 128, 256], dtype=np.float64)  # token rows of a tile

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Num
 
 _LEAST = 1e-290  # smallest divisor in seconds; no real work takes less

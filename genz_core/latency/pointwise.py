@@ -15,7 +15,7 @@ from genz_core.latency.kernel_time import KernelTime, Stages
 from genz_core.latency.models import prices
 from genz_core.latency.numerics import warm_share
 from genz_core.latency.parameters import PointwiseParameters, ScanParameters
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Num, Op
 
 

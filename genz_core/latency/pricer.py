@@ -22,7 +22,7 @@ from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.latency.residual import Shapes, has_features
 from genz_core.latency.roofline import Roofline, roofline
-from genz_core.symbols import Symbol, number
+from genz_core.symbolic.symbols import Symbol, number
 from genz_core.types import Array, Mask, Num, Op, System, picked
 
 

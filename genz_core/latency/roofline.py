@@ -16,7 +16,7 @@ import numpy as np
 from genz_core.errors import MissingSpec
 from genz_core.latency.topology import Exchange, exchange_of, tiers
 from genz_core.precision import runnable
-from genz_core.symbols import Symbol, number
+from genz_core.symbolic.symbols import Symbol, number
 from genz_core.types import Array, Num, Op, System
 
 #: Arithmetic of element-wise operators where a datasheet states no vector peak. They are

@@ -14,7 +14,7 @@ from genz_core.latency.models import prices
 from genz_core.latency.numerics import p_norm
 from genz_core.latency.parameters import ScanParameters
 from genz_core.latency.pointwise import streamed_s
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Num, Op
 
 _CHUNK = 64.0  # tokens of one chunk of a chunked scan

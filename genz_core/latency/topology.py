@@ -11,7 +11,7 @@ import numpy as np
 
 from genz_core.latency.collective_traffic import OPERATIONS, load, traffic
 from genz_core.operators import ROUTED, places_reached
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Link, Num, Op
 
 __all__ = ["OPERATIONS", "Exchange", "Tier", "exchange_of", "tiers", "traffic"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from genz_core.registry import operator_kind
-from genz_core.symbols import number
+from genz_core.common.registry import operator_kind
+from genz_core.symbolic.symbols import number
 from genz_core.types import Array, Num, Op
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from genz_core.common.registry import operator_kind
 from genz_core.operators._types import BF16, Types
 from genz_core.precision import bytes_of
-from genz_core.registry import operator_kind
 from genz_core.types import Num, Op
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Array, Parallelism, Places, Workload
 from genz_core.validity import columns, split_of
 

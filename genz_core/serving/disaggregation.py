@@ -13,14 +13,14 @@ from typing import Literal
 
 import numpy as np
 
-from genz_core.acceptance import expected_steps
+from genz_core.capacity.memory import memory
 from genz_core.deployment import Deployment, deploy
 from genz_core.errors import InvalidValue
-from genz_core.memory import memory
+from genz_core.models.acceptance import expected_steps
+from genz_core.models.speculative import Speculation, SpeculativeModel, speculative_model
 from genz_core.serving.kv_capacity import USUAL_TOKENS
 from genz_core.serving.options import Options
-from genz_core.speculative import Speculation, SpeculativeModel, speculative_model
-from genz_core.step import StepEstimate
+from genz_core.steps.step import StepEstimate
 from genz_core.types import Array, Group, Link, Num, Parallelism, Step, Workload
 from genz_core.workload import decode_step, mixed
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from genz_core.capacity.memory import Memory, memory
+from genz_core.capacity.offload import What
 from genz_core.engine import EngineProfile
-from genz_core.memory import Memory, memory
-from genz_core.offload import What
 from genz_core.serving.offloaded_traffic import Banks, movable
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.types import Array, Model, Num, Parallelism, System, Workload

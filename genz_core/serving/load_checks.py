@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from genz_core.errors import InvalidValue, UnsupportedModel
-from genz_core.model_kinds import generates, model_kind
+from genz_core.models.model_kinds import generates, model_kind
 from genz_core.serving.traffic import Traffic
 from genz_core.types import Array, Model, Num, Workload
 

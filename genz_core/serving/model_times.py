@@ -17,13 +17,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.common.memo import ByIdentity
 from genz_core.compiled.lanes import Lanes
 from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
-from genz_core.memo import ByIdentity
+from genz_core.models.speculative import Query
 from genz_core.serving.deduplicate import picked_columns
-from genz_core.speculative import Query
-from genz_core.step import of_busiest_rank, stage_runs
+from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import (
     Array,
     Graph,

@@ -1,5 +1,5 @@
 """Bytes that the steps of a load read from the host's memory, or compute there; see
-`genz_core.offload`.
+`genz_core.capacity.offload`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.capacity.memory import Memory
+from genz_core.capacity.offload import CARRIED_TOKENS, HOST_SHARE, What
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import MissingSpec
-from genz_core.memory import Memory
-from genz_core.offload import CARRIED_TOKENS, HOST_SHARE, What
 from genz_core.types import Array, Model, Parallelism, Step, System
 
 _HOST_BYTES = 2e12  # assumed bytes of a host whose memory is not stated

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.capacity.memory import memory
 from genz_core.errors import InvalidValue
-from genz_core.memory import memory
+from genz_core.models.speculative import steps_per_token
 from genz_core.serving.disaggregation import Disaggregation, ServingPool
 from genz_core.serving.load_checks import check_load, of_kind, rates
 from genz_core.serving.pools.load import PooledLoad, pooled_load
@@ -21,8 +22,7 @@ from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.served_model import OVERLOADED, ServedModel
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
-from genz_core.speculative import steps_per_token
-from genz_core.step_correction import StepCorrection, novelty
+from genz_core.steps.step_correction import StepCorrection, novelty
 from genz_core.types import Array, Num, Parallelism, Workload
 from genz_core.validity import OnError, columns, raise_for_status, split_of
 from genz_core.workload import OUT_OF_MEMORY

@@ -8,9 +8,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.capacity.memory import Memory, memory
 from genz_core.engine import EngineProfile
-from genz_core.memory import Memory, memory
-from genz_core.model_kinds import generates
+from genz_core.models.model_kinds import generates
+from genz_core.models.speculative import steps_per_token
 from genz_core.serving.balance import Balance, closed_loop, open_loop
 from genz_core.serving.deduplicate import Kinds, step_seconds
 from genz_core.serving.kv_capacity import sequences_that_fit, step_rooms
@@ -20,8 +21,7 @@ from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.queueing import Batching
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
-from genz_core.speculative import steps_per_token
-from genz_core.step_correction import StepCorrection, least_scale, novelty, step_correction
+from genz_core.steps.step_correction import StepCorrection, least_scale, novelty, step_correction
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import check, columns, split_of
 from genz_core.workload import OUT_OF_MEMORY, decode, prefill

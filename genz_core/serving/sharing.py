@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.capacity.memory import Memory
 from genz_core.errors import InvalidValue, MissingSpec
-from genz_core.memory import Memory
 from genz_core.serving.cache_tiers import CacheTier, TierShare
 from genz_core.types import Array, Num, System
 

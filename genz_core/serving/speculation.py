@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from genz_core.engine import EngineProfile
-from genz_core.speculative import Speculation, SpeculativeModel
+from genz_core.models.speculative import Speculation, SpeculativeModel
 from genz_core.types import Array, Model, Num, Parallelism, System
 from genz_core.workload import decode_step
 

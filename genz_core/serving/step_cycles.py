@@ -21,7 +21,7 @@ import numpy as np
 
 from genz_core.serving.deduplicate import picked_columns
 from genz_core.serving.step_times import StepTimes
-from genz_core.step_correction import StepCorrection
+from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Places
 
 _POISSON = 64  # terms of the sum for the largest of several Poisson numbers

@@ -12,15 +12,15 @@ import numpy as np
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
-from genz_core.serving.model_times import ModelTimes, Sizes
-from genz_core.serving.offloaded_traffic import Spilled
-from genz_core.speculative import (
+from genz_core.models.speculative import (
     TARGET_STATES,
     Query,
     Speculation,
     SpeculativeModel,
     draft_parallelism,
 )
+from genz_core.serving.model_times import ModelTimes, Sizes
+from genz_core.serving.offloaded_traffic import Spilled
 from genz_core.types import Array, Model, Num, Parallelism, Places, System
 
 

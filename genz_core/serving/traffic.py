@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.memory import Memory
-from genz_core.offload import What
+from genz_core.capacity.memory import Memory
+from genz_core.capacity.offload import What
+from genz_core.common.short_repr import counts, spans
 from genz_core.serving.sharing import ALONE, Sharing
-from genz_core.short_repr import counts, spans
-from genz_core.step_correction import StepCorrection
+from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Num, Parallelism
 
 
@@ -50,7 +50,8 @@ class Traffic:
 class Novelty:
     """Distance of loads from measured ones, [configs].
 
-    tpot, ttft: see `genz_core.step_correction.novelty`.  users: open requests of an attention rank.
+    tpot, ttft: see `genz_core.steps.step_correction.novelty`.  users: open requests of an
+    attention rank.
     """
 
     tpot: Array

@@ -18,7 +18,7 @@ import pandas as pd
 import yaml
 
 import hardware_db
-from genz_core.error_metrics import error_summary
+from genz_core.calibration.error_metrics import error_summary
 from genz_core.errors import RidgelineError
 from genz_core.latency.measured_operators import price_s
 from genz_core.latency.parameters import CLASSES, Parameters

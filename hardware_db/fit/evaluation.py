@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from genz_core.error_metrics import error_summary
+from genz_core.calibration.error_metrics import error_summary
+from genz_core.calibration.operator_calibration import fit
 from genz_core.latency.measured_operators import price_s, roofline_s
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, Tier
-from genz_core.operator_calibration import fit
 from genz_core.types import Array
 from hardware_db.fit.regression import defaults, fit_poles, spread_over_families
 from hardware_db.fit.samples import SplitSeries, seed

@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 import hardware_db
-from genz_core.error_metrics import error_summary
+from genz_core.calibration.error_metrics import error_summary
+from genz_core.calibration.operator_calibration import fit
 from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import Parameters, describe
 from genz_core.latency.profile import Fit
-from genz_core.operator_calibration import fit
 from genz_core.types import Array, Mask, System
 from hardware_db.profile_schema import FittedProfile, write
 from hardware_db.profiles import FOLDER, typical_profile

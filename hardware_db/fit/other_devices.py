@@ -23,7 +23,7 @@ import pandas as pd
 import yaml
 
 import hardware_db
-from genz_core.error_metrics import ErrorSummary, error_summary
+from genz_core.calibration.error_metrics import ErrorSummary, error_summary
 from genz_core.latency.measured_operators import price_s, roofline_s
 from genz_core.latency.parameters import CLASSES, GemmParameters, Parameters
 from genz_core.latency.profile import Fit, LatencyProfile

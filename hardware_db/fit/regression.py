@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from genz_core.calibration.operator_calibration import FittedParameters, fit, fit_pool
 from genz_core.latency.parameters import CLASSES, CollectiveParameters, Parameters, describe
-from genz_core.operator_calibration import FittedParameters, fit, fit_pool
 from hardware_db.fit.samples import SplitSeries
 from hardware_db.profiles.typical import POLES, position
 

@@ -22,13 +22,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import hardware_db
-from genz_core.error_metrics import error_summary
+from genz_core.calibration.error_metrics import error_summary
+from genz_core.calibration.operator_calibration import impossible
 from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import as_routed, price_s
 from genz_core.latency.parameters import CLASSES, Parameters
 from genz_core.latency.residual import Shapes, features, has_features
 from genz_core.latency.residual_grid import Grid
-from genz_core.operator_calibration import impossible
 from genz_core.types import Array, System
 from hardware_db.fit import other_devices, tables
 from hardware_db.fit.boosting import MOST_LEAVES, Rows, Setting, boosted, boosted_s

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 import hardware_db
+from genz_core.calibration.operator_calibration import TOLERANCE
 from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, bound_s
-from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import System
 from hardware_db.fit.tables import MeasuredSeries, read
 

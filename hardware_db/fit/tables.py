@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from genz_core.common.installation import pip_install
 from genz_core.errors import MissingSpec
-from genz_core.installation import pip_install
 from genz_core.latency.measured_operators import OperatorPoints
 
 PACKAGE = "aiconfigurator-core"

@@ -8,9 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from genz_core.common.memo import ByIdentity
 from genz_core.latency.device import Device
 from genz_core.latency.profile import LatencyProfile, Tier
-from genz_core.memo import ByIdentity
 from genz_core.types import System
 from hardware_db import yaml_document
 from hardware_db.data_folder import data_folder

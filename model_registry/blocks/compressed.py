@@ -15,7 +15,7 @@ from genz_core.operators import (
     rope,
 )
 from genz_core.precision import bytes_of
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.context import context_exchange, context_part
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights

@@ -8,7 +8,7 @@ import numpy as np
 
 from genz_core.operators import all_gather, all_reduce
 from genz_core.precision import bytes_of
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from genz_core.degrees import stride_of
+from genz_core.models.degrees import stride_of
 from genz_core.operators import (
     Experts,
     Routing,
@@ -21,7 +21,7 @@ from genz_core.operators import (
     reduce_scatter,
     route,
 )
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Mask, Num, Op
 from model_registry.blocks.frame import (
     MESSAGE_BYTES,

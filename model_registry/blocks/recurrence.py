@@ -7,7 +7,7 @@ that each head needs from all channels (Mamba's time step, B and C) are summed o
 from __future__ import annotations
 
 from genz_core.operators import all_reduce, convolution, linear_attention, ssm_scan
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Num, Op
 from model_registry.blocks.frame import (
     DeviceFrame,

@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Literal
 
+from genz_core.common.installation import pip_install_extra
 from genz_core.errors import InvalidValue, UnknownModel
-from genz_core.installation import pip_install_extra
 
 #: Time limit for all files of a model together [s].
 TIMEOUT_S = 5.0

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Graph, Group, Num, Op, Parallelism, Precision, Step
 from model_registry.blocks.ends import entry_ops, exit_ops, pipeline_op
 from model_registry.blocks.frame import DeviceFrame, EncodedInput, Ops, flatten

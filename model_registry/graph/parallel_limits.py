@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from genz_core.memo import ByIdentity
+from genz_core.common.memo import ByIdentity
 from genz_core.types import DEGREES, Num, Parallelism
 from model_registry.spec import ModelSpec, SplitLimit
 

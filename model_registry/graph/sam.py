@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from genz_core.operators import Heads, activation, convolution, gemm, pointwise
 from genz_core.operators import attention as attention_op
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Num, Op
 from model_registry.blocks.frame import DeviceFrame, Ops, with_small_weights
 from model_registry.spec import SamStage

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 
 import model_registry
-from genz_core.cells import markdown_cell
+from genz_core.common.cells import markdown_cell
 from model_registry.finding.catalog import ShippedModel, shipped_models
 
 _HEAD = """# Models that ship

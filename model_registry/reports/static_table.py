@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 
-from genz_core.cells import markdown_cell, spreadsheet_cell
+from genz_core.common.cells import markdown_cell, spreadsheet_cell
 from genz_core.errors import InvalidValue
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Step
 from model_registry.graph.parallel_limits import scalar

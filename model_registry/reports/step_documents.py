@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.errors import InvalidValue
-from genz_core.model_wrapper import ModelAround
+from genz_core.models.model_wrapper import ModelAround
 from genz_core.precision import bytes_of
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 from model_registry.finding.sources import ModelSource, find_checkpoint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from genz_core.diffusion import Denoising
 from genz_core.errors import InvalidValue
+from genz_core.models.diffusion import Denoising
 
 _MOST_IMAGES, _MOST_PIXELS = 10_000, 20_000
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from genz_core.model_kinds import ModelKind
+from genz_core.models.model_kinds import ModelKind
 from model_registry.spec.alternating import AlternatingUpdate, SequenceTables
 from model_registry.spec.drafts import DraftInput
 from model_registry.spec.ends import HeadProjection, SoundInput

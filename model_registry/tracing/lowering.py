@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from genz_core import operators
-from genz_core.symbols import number
+from genz_core.symbolic.symbols import number
 from genz_core.types import Num, Op, Precision
 from model_registry.blocks.frame import DeviceFrame, message_bytes, with_small_weights
 from model_registry.tracing.calls import ProgramBlock, ProgramCall

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from genz_core.common.installation import pip_install, pip_install_extra
 from genz_core.errors import InvalidValue, MissingSpec, RidgelineError, UnsupportedModel
-from genz_core.installation import pip_install, pip_install_extra
 from model_registry.kinds import Kind, not_a_decoder
 from model_registry.tracing.capture import ONE_AT_A_TIME
 from model_registry.tracing.checks import bounded_modules, checked_config

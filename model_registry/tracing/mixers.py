@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from genz_core.registry import collective_kinds
+from genz_core.common.registry import collective_kinds
 from genz_core.types import Op
 from model_registry.blocks.frame import DeviceFrame, block_ops
 from model_registry.spec import (

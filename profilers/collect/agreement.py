@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from genz_core.error_metrics import error_summary
+from genz_core.calibration.error_metrics import error_summary
 from genz_core.types import Array
 
 

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from genz_core import installation
+from genz_core.common import installation
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, never
 from genz_core.types import Workload
 from profilers.collect import programs
 from profilers.collect.machine import cpu

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from genz_core.installation import pip_install_extra
+from genz_core.common.installation import pip_install_extra
 
 Status = Literal["ok", "missing", "limited"]
 

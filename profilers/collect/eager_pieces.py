@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from genz_core.common.progress import Progress, silent
 from genz_core.engine import EagerFacts
-from genz_core.progress import Progress, silent
 from profilers.collect.bench import Bench
 from profilers.collect.clock import Clock
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from genz_core.common.installation import pip_install
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import MeasurementError
-from genz_core.installation import pip_install
-from genz_core.progress import Cancel, Progress, never, silent
 from profilers.collect.measured_model import first_line, libraries, pick_device
 
 _MOST_PROMPTS = 1_000_000

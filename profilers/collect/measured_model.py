@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from genz_core.common.installation import pip_install_extra
 from genz_core.errors import MeasurementError
-from genz_core.installation import pip_install_extra
 from profilers.schema import DeviceInfo
 
 #: Attention implementations that transformers and torch provide; any other name may be code from

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import MeasurementError
 from genz_core.latency.measured_operators import OperatorPoints
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.types import Num
 from profilers.collect.bench import Bench, Case, Run
 from profilers.collect.cases import standard_cases

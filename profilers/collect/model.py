@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.types import Workload
 from profilers.collect.clock import Clock
 from profilers.collect.measured_model import (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, never
 from profilers.collect import programs
 from profilers.collect.doctor import find_tool
 from profilers.collect.nsight import (

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from profilers.collect.clock import Clock
-from profilers.kernel_classes import ENGINE_CLASS
+from profilers.operators.kernel_classes import ENGINE_CLASS
 from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
 
 #: Opens the range of a phase around a step.

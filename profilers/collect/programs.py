@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from genz_core.common.progress import Cancel, Cancelled, never
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, Cancelled, never
 
 #: Interval at which cancellation is polled, and time that a program gets to end by itself.
 _ASK_S, _GRACE_S = 0.2, 10.0

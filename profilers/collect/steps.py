@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from profilers.collect.clock import Clock
 from profilers.collect.measured_model import (
     RunSettings,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profilers.kernel_classes import ENGINE_CLASS, class_of_name
+from profilers.operators.kernel_classes import ENGINE_CLASS, class_of_name
 from profilers.schema import OPERATOR_COLUMNS, OWN_RUN, table
 
 _PHASES = ("prefill", "decode")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from genz_core.errors import ReportError
-from profilers.attribution import DEFAULT_PHASES, PhasePattern, attribute
+from profilers.operators.attribution import DEFAULT_PHASES, PhasePattern, attribute
 from profilers.readers import (
     ncu_csv,
     ncu_rep,

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers.demangle import demangled
-from profilers.time_spans import MAX_DEPTH
+from profilers.operators.demangle import demangled
+from profilers.timeline.time_spans import MAX_DEPTH
 
 #: PyTorch's emit_nvtx appends details that differ from call to call: "aten::mm, op_id = 12".
 _SIZES = ", sizes = "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from genz_core.errors import ReportError
-from profilers.attribution import DEFAULT_PHASES, PhasePattern
+from profilers.operators.attribution import DEFAULT_PHASES, PhasePattern
 from profilers.readers import nsys_staged, read_report, rocprof_csv
 from profilers.schema import Report
 

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers import time_spans
 from profilers.readers.columns import Labels, ShapeTexts, nullable_integers, range_name
 from profilers.readers.database import ABSENT, Database
 from profilers.schema import RANGE_COLUMNS, table
+from profilers.timeline import time_spans
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -17,7 +17,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
-from profilers import time_spans
 from profilers.readers.columns import categories, label_of, nullable_integers, range_paths
 from profilers.readers.database import ABSENT, MAGIC, Database, opened
 from profilers.readers.nsys_devices import Devices, read_devices
@@ -29,6 +28,7 @@ from profilers.schema import (
     kernel_table,
     table,
 )
+from profilers.timeline import time_spans
 
 FORMAT = "nsys-sqlite"
 

@@ -18,7 +18,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
-from profilers import time_spans
 from profilers.readers.columns import (
     MAX_NAME_CHARS,
     categories,
@@ -36,6 +35,7 @@ from profilers.schema import (
     kernel_table,
     table,
 )
+from profilers.timeline import time_spans
 
 FORMAT = "rocpd"
 Ints = NDArray[np.int64]

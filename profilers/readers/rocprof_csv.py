@@ -18,7 +18,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
-from profilers import time_spans
 from profilers.readers.columns import MAX_NAME_CHARS, extents, label_of, nullable_integers
 from profilers.readers.csv_tables import CsvTable, find_tables, read_text
 from profilers.schema import (
@@ -31,6 +30,7 @@ from profilers.schema import (
     kernel_table,
     table,
 )
+from profilers.timeline import time_spans
 
 FORMAT = "rocprof-csv"
 Ints = NDArray[np.int64]

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers import time_spans
 from profilers.readers.columns import MAX_NAME_CHARS, label_of, nullable_integers, range_paths
 from profilers.schema import (
     HOST_COLUMNS,
@@ -26,6 +25,7 @@ from profilers.schema import (
     kernel_table,
     table,
 )
+from profilers.timeline import time_spans
 
 FORMAT = "torch-trace"
 

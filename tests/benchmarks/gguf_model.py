@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from genz_core.common.installation import pip_install
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.installation import pip_install
 from profilers.collect.measured_model import libraries
 from profilers.collect.serving.prompts import WORDS
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, never
 from profilers.collect import programs
 from profilers.collect.serving import local_servers
 from profilers.collect.serving.client import Server

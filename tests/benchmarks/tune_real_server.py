@@ -35,8 +35,8 @@ from app.tuning.loop import Tuned
 from app.tuning.outcome import Outcome, outcome_of
 from app.tuning.real_server import Commands, RealServer
 from app.tuning.space import Setting, space, words
+from genz_core.common.progress import never, silent
 from genz_core.errors import MeasurementError
-from genz_core.progress import never, silent
 from profilers.collect.machine_document import SLUG
 from profilers.collect.serving import own_server
 from tests.benchmarks import gguf_model, llama_server

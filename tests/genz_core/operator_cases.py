@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from genz_core import operators as op
-from genz_core.registry import KINDS
+from genz_core.common.registry import KINDS
 from genz_core.types import Link, Num, Op, System
 
 Sizes = dict[str, float]

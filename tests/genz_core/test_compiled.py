@@ -14,11 +14,11 @@ import model_registry
 from genz_core import errors, schedule, workload
 from genz_core.alone import program_choice as alone
 from genz_core.alone.straight import straight
+from genz_core.common.memo import ByIdentity
 from genz_core.compiled import pricing
-from genz_core.formulas import Formulas
-from genz_core.memo import ByIdentity
-from genz_core.programs import Program
-from genz_core.symbols import Unresolved, item, number
+from genz_core.symbolic.formulas import Formulas
+from genz_core.symbolic.programs import Program
+from genz_core.symbolic.symbols import Unresolved, item, number
 from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed
 

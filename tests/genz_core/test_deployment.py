@@ -11,10 +11,10 @@ import genz_core
 import hardware_db
 import model_registry
 from genz_core import EngineProfile, Parallelism, Precision, Workload
-from genz_core.adapters import Adapters, adapted_model
 from genz_core.deployment import as_server, deploy, recipe_key
 from genz_core.eager import Unfused, eager_engine
 from genz_core.engine import EagerFacts, EngineMeasurements, MeasuredRecipe, Recipe, ServerDefaults
+from genz_core.models.adapters import Adapters, adapted_model
 from genz_core.serving import Traffic, serve
 from genz_core.serving.simulation.deployment import Site
 from genz_core.types import Step

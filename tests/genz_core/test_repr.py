@@ -9,10 +9,10 @@ import pytest
 
 import genz_core
 from genz_core import EngineProfile, Parallelism, System, Traffic, Workload
+from genz_core.common.short_repr import clipped, counts, listed, span
 from genz_core.engine import EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.latency import LatencyProfile
 from genz_core.latency.parameters import CLASSES
-from genz_core.short_repr import clipped, counts, listed, span
 
 SIZES = (1, 3, 20_000)
 

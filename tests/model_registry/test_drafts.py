@@ -3,8 +3,8 @@
 import pytest
 
 import model_registry
-from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue, UnsupportedModel
+from genz_core.models.acceptance import Acceptance
 from genz_core.types import Parallelism, Step
 from model_registry.drafts import (
     eagle,

@@ -11,7 +11,7 @@ import genz_core
 import hardware_db
 import model_registry
 from genz_core.errors import InvalidValue
-from genz_core.model_kinds import model_kind, prompt_tokens
+from genz_core.models.model_kinds import model_kind, prompt_tokens
 from genz_core.types import Group, Parallelism, Step, Workload
 from model_registry.graph.model import DescribedModel
 from model_registry.spec import ModelInputs

@@ -9,7 +9,7 @@ import genz_core
 import hardware_db
 import model_registry
 from genz_core.errors import InvalidParallelism
-from genz_core.model_kinds import model_kind
+from genz_core.models.model_kinds import model_kind
 from genz_core.operators import mutual_pairs
 from genz_core.types import Parallelism, Step, Workload
 from model_registry.graph.model import DescribedModel

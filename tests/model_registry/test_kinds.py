@@ -8,7 +8,7 @@ import pytest
 
 import model_registry
 from genz_core.errors import NotADecoder, RidgelineError, UnsupportedModel
-from genz_core.model_kinds import model_kind
+from genz_core.models.model_kinds import model_kind
 from model_registry.finding.catalog import shipped_models
 from model_registry.finding.lookup import resolve_name
 from model_registry.kinds import other_kind, refuse_other_kinds

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.profilers.test_store import measurement
 
 import hardware_db
 from app.measuring import run_store
@@ -23,10 +24,9 @@ from genz_core.engine import MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import RidgelineError
 from hardware_db import recipes, user_files
 from hardware_db.profiles import measured_profiles
-from profilers.store import Store
+from profilers.runs.store import Store
 from tests.app.pages import ROOT, opened
 from tests.hardware_db.system_documents import BOARD
-from tests.profilers.test_store import measurement
 
 KEY = RecipeKey("vllm", 8030261248, "h100-sxm5-80gb", "bf16")
 MINE = MeasuredRecipe(Recipe(0.5, 1.2, 3), {"memory_efficiency": 0.8}, "My model", own=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profilers.demangle import demangled
-from profilers.kernel_classes import UNCLASSIFIED, class_of_name
+from profilers.operators.demangle import demangled
+from profilers.operators.kernel_classes import UNCLASSIFIED, class_of_name
 from tests.draws import cases, seed
 from tests.rules import for_every
 

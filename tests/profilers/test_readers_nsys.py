@@ -10,7 +10,7 @@ import pytest
 
 import profilers
 from genz_core.errors import ReportError
-from profilers.operator_rates import operator_rates
+from profilers.operators.operator_rates import operator_rates
 from profilers.readers import nsys_rep
 from tests.profilers.units import whole_ns
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.errors import ReportError
-from profilers import time_spans
 from profilers.schema import (
     COPY_COLUMNS,
     HOST_COLUMNS,
@@ -20,6 +19,7 @@ from profilers.schema import (
     kernel_table,
     table,
 )
+from profilers.timeline import time_spans
 
 
 def test_a_table_has_the_columns_and_types_of_its_list():

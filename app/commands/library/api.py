@@ -15,8 +15,8 @@ from app.commands.library.servers import (
     serve_at,
     users_at,
 )
+from genz_core.common.installation import pip_install_extra
 from genz_core.errors import InvalidValue
-from genz_core.installation import pip_install_extra
 from genz_core.limits import checked_duration
 
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")

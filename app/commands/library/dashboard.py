@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from app.commands.library.servers import LOOPBACK, Log, LogOption, check_free, check_installed
-from genz_core.installation import pip_install_extra
+from genz_core.common.installation import pip_install_extra
 
 
 def register(cli: typer.Typer) -> None:

@@ -13,8 +13,8 @@ from typing import NoReturn
 import app
 from app.commands.library.servers import EVERYWHERE
 from app.rights import ACCESS_LOG, VARIABLE, Rights
+from genz_core.common.installation import environment, pip_install_extra
 from genz_core.errors import InvalidValue
-from genz_core.installation import environment, pip_install_extra
 from hardware_db.data_folder import users_folder
 
 _QUIET = {

@@ -14,7 +14,7 @@ from app.commands.library.servers import (
     serve_at,
     users_at,
 )
-from genz_core.installation import pip_install_extra
+from genz_core.common.installation import pip_install_extra
 from genz_core.limits import checked_duration
 
 

@@ -14,7 +14,7 @@ from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from profilers import PhasePattern, Report
-    from profilers.account import Check
+    from profilers.comparison.account import Check
     from profilers.serving_results import ServingMeasurement
 
 _FACTS = (
@@ -88,7 +88,7 @@ def import_(
 def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) -> None:
     """Print the measurements of a file: all columns as CSV, else those that fit a terminal."""
     from app.measuring import result_table
-    from profilers import account
+    from profilers.comparison import account
 
     if chosen is TableFormat.csv:
         typer.echo(render(result_table.full_rows(results), chosen))
@@ -124,8 +124,8 @@ def _import_folder(
 ) -> None:
     """Print the reports of a folder, with a comparison of those of one run's ranks."""
     from app.measuring.summary_document import report_document
-    from profilers.ranks import compare_ranks
     from profilers.readers.folders import read_folder
+    from profilers.timeline.ranks import compare_ranks
 
     found = read_folder(folder, phases=patterns)
     summaries = [
@@ -171,7 +171,7 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
 def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFormat) -> None:
     """Print the figures of a report, its `count` longest kernels, and its notes."""
     from app.measuring.summary_document import checks_of, identity_of
-    from profilers.summary import top_kernels
+    from profilers.operators.summary import top_kernels
 
     facts = [{"figure": key, "value": summary[key]} for key in _FACTS]
     phases = [

@@ -20,7 +20,7 @@ from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from app.measuring.outcome import Outcome
-    from profilers.run_config import RunConfig
+    from profilers.runs.run_config import RunConfig
 
     BeforeKeeping = Callable[[Outcome, Path], None]
 
@@ -99,7 +99,7 @@ def run(
 ) -> None:
     from app.commands.measured.measure_output import print_prompts, print_run
     from app.measuring.live import copy_trace
-    from profilers import run_config
+    from profilers.runs import run_config
 
     over_prompts = bool(prompts or lengths)
     if trace is not None and over_prompts:
@@ -153,7 +153,7 @@ def sweep(
 ) -> None:
     from app.commands.measured.measure_output import print_sweep
     from app.measuring.sweep import sweep_points
-    from profilers import run_config
+    from profilers.runs import run_config
 
     sweep_points(batches, lengths, phases)
     config = run_config.compose().with_fields(
@@ -187,7 +187,7 @@ def ranks(
     json: opt.Json = False,
 ) -> None:
     from app.commands.measured.measure_output import print_ranks
-    from profilers import run_config
+    from profilers.runs import run_config
 
     processes = sizes.pop("tp")
     config = run_config.compose().with_fields(

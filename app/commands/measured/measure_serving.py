@@ -12,8 +12,8 @@ from app.commands import options as opt
 from app.commands.progress_bar import running
 from app.commands.question_options import CONTEXT, Given, takes
 from app.question.question import Question
+from genz_core.common.progress import part
 from genz_core.errors import InvalidValue
-from genz_core.progress import part
 
 
 def register(group: typer.Typer) -> None:

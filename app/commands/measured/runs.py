@@ -39,7 +39,7 @@ def start(
     """Run the measurement of a run file, and store it."""
     from app.measuring import run_store
     from app.measuring.run_form import check_run
-    from profilers import run_config
+    from profilers.runs import run_config
 
     config = run_config.compose(list(map(_local, overrides or [])), file)
     if print_config:
@@ -56,7 +56,7 @@ def start(
 
 def _local(override: str) -> str:
     """An override "model=FILE" as the field of the file's path; any other unchanged."""
-    from profilers.run_config import presets
+    from profilers.runs.run_config import presets
 
     key, _, typed = override.partition("=")
     if key != "model" or typed in presets("model"):

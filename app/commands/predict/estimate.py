@@ -14,8 +14,8 @@ from app.commands import options as opt
 from app.commands.piped_json import PIPE, piped
 from app.commands.question_options import Given, add_verb
 from app.wording import quantities
-from genz_core.degrees import other_count, parse_degrees, placed
 from genz_core.errors import InvalidValue
+from genz_core.models.degrees import other_count, parse_degrees, placed
 from genz_core.workload import OUT_OF_MEMORY
 
 if TYPE_CHECKING:

@@ -27,15 +27,15 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
+from genz_core.common.memo import ByIdentity
 from genz_core.errors import ReportError, RidgelineError
-from genz_core.memo import ByIdentity
 from genz_core.types import Workload
 from profilers import Comparison, Measurement, Report
-from profilers.compare import in_phase
-from profilers.findings import Finding
+from profilers.comparison.compare import in_phase
+from profilers.comparison.findings import Finding
+from profilers.phases.what_ran import what_was_kept
+from profilers.runs.store import Store
 from profilers.schema import PHASES
-from profilers.store import Store
-from profilers.what_ran import what_was_kept
 
 #: Most findings shown.
 _MOST = 8

@@ -21,9 +21,9 @@ from app.wording import quantities
 from app.wording.markdown import chart_text, plain
 from genz_core.errors import RidgelineError
 from profilers import Report, summarise
-from profilers.findings import Finding
-from profilers.ranks import RankComparison, compare_ranks
-from profilers.report_tables import difference, kernels_table, ranges_table
+from profilers.comparison.findings import Finding
+from profilers.comparison.report_tables import difference, kernels_table, ranges_table
+from profilers.timeline.ranks import RankComparison, compare_ranks
 
 NONE = "–"
 

@@ -14,9 +14,10 @@ from app.dashboard.widgets import draw_table
 from app.measuring import comparison
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND
-from genz_core.cells import spreadsheet_cell
-from profilers import Report, roofline
-from profilers.operator_rates import operator_rates, share_of_roof
+from genz_core.common.cells import spreadsheet_cell
+from profilers import Report
+from profilers.operators import roofline
+from profilers.operators.operator_rates import operator_rates, share_of_roof
 
 TERA = 1e12
 

@@ -22,8 +22,8 @@ from app.scenario.intervals import step_latency
 from app.wording import quantities
 from app.wording.markdown import plain, without_links
 from genz_core.limits import LIMITS
-from profilers.run_config import RunConfig, presets
-from profilers.store import Store
+from profilers.runs.run_config import RunConfig, presets
+from profilers.runs.store import Store
 
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name, whose config.json is then fetched from the hub. "

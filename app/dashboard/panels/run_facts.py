@@ -12,8 +12,8 @@ from app.measuring.time_report import TimeReport
 from app.question.parameters import PARAMETERS
 from app.wording import quantities
 from app.wording.markdown import plain
-from profilers import account
-from profilers.account import Check
+from profilers.comparison import account
+from profilers.comparison.account import Check
 
 #: Most candidates of a fact that are drawn.
 _MOST = 6

@@ -20,7 +20,7 @@ from app.question.pairs import pairs
 from app.question.question import STANDARD
 from app.watching.job_work import watched
 from app.wording.markdown import plain
-from genz_core.routing import busiest_rank
+from genz_core.models.routing import busiest_rank
 
 _RANKS = (2, 4, 8, 16, 32, 64, 72, 128)
 JOB = "watch_job"

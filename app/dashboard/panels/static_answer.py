@@ -21,7 +21,7 @@ from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from genz_core import Estimate, economics
-from genz_core.model_kinds import generates
+from genz_core.models.model_kinds import generates
 
 _LATENCIES = (
     ("ttft", "Time to first token: one prefill of the whole batch."),

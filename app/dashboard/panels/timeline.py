@@ -16,13 +16,13 @@ from app.dashboard.widgets import draw_table
 from app.measuring.report_reading import size_of
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.cells import spreadsheet_cell
+from genz_core.common.cells import spreadsheet_cell
 from profilers import Report
-from profilers.chrome_trace import chrome_trace, file_stem
-from profilers.gaps import gaps
-from profilers.idle import CAUSES
 from profilers.report_text import shortened
-from profilers.window import bands, window_statistics
+from profilers.timeline.chrome_trace import chrome_trace, file_stem
+from profilers.timeline.gaps import gaps
+from profilers.timeline.idle import CAUSES
+from profilers.timeline.window import bands, window_statistics
 
 _CHART = "timeline"
 _LOOKED_AT, _SELECTED = "timeline_span", "timeline_selected"

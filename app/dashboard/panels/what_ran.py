@@ -19,12 +19,12 @@ from app.measuring.likely_models import likely_models
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
+from genz_core.common.memo import ByIdentity
 from genz_core.errors import RidgelineError
-from genz_core.memo import ByIdentity
 from genz_core.types import Workload
 from profilers import PhasePattern, Report
-from profilers.inferred_phases import phased
-from profilers.what_ran import WhatRan, what_ran
+from profilers.phases.inferred_phases import phased
+from profilers.phases.what_ran import WhatRan, what_ran
 
 _FILLED = "filled_with"
 _ALIKE = 4

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from genz_core.step_correction import StepCorrection
+from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Num, Places
 
 

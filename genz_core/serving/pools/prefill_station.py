@@ -8,7 +8,7 @@ import numpy as np
 
 from genz_core.serving.pools.workers import PrefillWorkers
 from genz_core.serving.queues import FULLEST, all_busy, busy_share, waited
-from genz_core.step_correction import StepCorrection
+from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Places
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from genz_core.deployment import Deployment
 from genz_core.serving.kv_capacity import USUAL_TOKENS, sequences_that_fit
 from genz_core.serving.sharing import ALONE, Sharing
-from genz_core.step_correction import StepCorrection
+from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Group, Mask, Num, Parallelism, Places, Step, Workload
 from genz_core.validity import columns, split_of
 from genz_core.workload import decode_step, mixed

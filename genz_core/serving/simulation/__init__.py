@@ -19,6 +19,7 @@ import numpy as np
 
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
+from genz_core.models.speculative import Speculation, speculative_model
 from genz_core.serving.disaggregation import Disaggregation, ServingPool, Transfer
 from genz_core.serving.options import SCHEDULERS, Options
 from genz_core.serving.simulation.answers import Simulation
@@ -36,7 +37,6 @@ from genz_core.serving.simulation.router import Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
 from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
 from genz_core.serving.simulation.worker import Worker
-from genz_core.speculative import Speculation, speculative_model
 from genz_core.types import Array, Model, Parallelism, System
 
 __all__ = [

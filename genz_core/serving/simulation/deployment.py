@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from genz_core.capacity.memory import memory
 from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, OutOfMemory
-from genz_core.memory import memory
+from genz_core.models.speculative import SpeculativeModel
 from genz_core.serving.cache_tiers import CacheTier, Writes, blocks_of
 from genz_core.serving.options import Options
 from genz_core.serving.simulation.cache import KvCache
@@ -34,7 +35,6 @@ from genz_core.serving.simulation.step_price import (
 )
 from genz_core.serving.simulation.tiers import Store, Tiers
 from genz_core.serving.simulation.worker import Worker
-from genz_core.speculative import SpeculativeModel
 from genz_core.types import Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
 

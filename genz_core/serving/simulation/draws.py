@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue
+from genz_core.models.acceptance import Acceptance
 from genz_core.types import Array
 
 Generator = np.random.Generator

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from genz_core.errors import OutOfMemory
+from genz_core.models.speculative import Speculation
 from genz_core.serving.disaggregation import Disaggregation, ServingPool
 from genz_core.serving.simulation.deployment import Site, replica_of
 from genz_core.serving.simulation.interpolation import Curve
@@ -15,7 +16,6 @@ from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import router
 from genz_core.serving.simulation.simulator import HandOver, Pool
 from genz_core.serving.simulation.step_price import StepPrice
-from genz_core.speculative import Speculation
 
 
 def prefill_pool(

@@ -1,7 +1,7 @@
 """Random jitter of a server: steps, and deliveries of tokens, take a little more or less time.
 
 The two shares are an engine's (`EngineProfile.step_jitter`, `.delivery_jitter`), fitted on measured
-gaps between tokens by `profilers.token_gaps`.
+gaps between tokens by `profilers.timeline.token_gaps`.
 """
 
 from __future__ import annotations

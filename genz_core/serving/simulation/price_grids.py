@@ -17,7 +17,7 @@ import numpy as np
 
 from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
-from genz_core.step import of_busiest_rank, stage_runs
+from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import Array, Graph, Group, Op, Parallelism, Step
 from genz_core.validity import stack
 

@@ -13,9 +13,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from genz_core.common.memo import ByIdentity
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
-from genz_core.memo import ByIdentity
+from genz_core.models.speculative import TARGET_STATES, Query, SpeculativeModel, draft_parallelism
 from genz_core.serving.simulation.interpolation import Curve, Surface
 from genz_core.serving.simulation.price_grids import (
     PricedShares,
@@ -24,7 +25,6 @@ from genz_core.serving.simulation.price_grids import (
     prompt_nodes,
     token_nodes,
 )
-from genz_core.speculative import TARGET_STATES, Query, SpeculativeModel, draft_parallelism
 from genz_core.types import Array, Group, Model, Parallelism, System
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import MeasurementError, ReportError
-from genz_core.progress import Cancel, never
 from profilers.collect import programs
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.endpoint_load import EndpointLoad

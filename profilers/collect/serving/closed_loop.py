@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving.simulation.draws import uniform_lengths
 from profilers.collect.serving.client import Answer, OpenRequests, Server, complete
 from profilers.collect.serving.prompts import Prompts

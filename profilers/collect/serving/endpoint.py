@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, Progress, never, silent
 from profilers.collect.serving import addresses, clients, closed_loop, open_loop, result_file
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-from genz_core.progress import Cancel, Cancelled, never
+from genz_core.common.progress import Cancel, Cancelled, never
 
 _POLL_S, _ANSWER_S = 0.2, 5.0
 

@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 
+from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from profilers.collect.serving.client import Answer, OpenRequests, Server, complete
 from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad
 from profilers.collect.serving.endpoint_load import EndpointLoad

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from genz_core.common.installation import pip_install
+from genz_core.common.progress import Cancel, never
 from genz_core.errors import MeasurementError
-from genz_core.installation import pip_install
-from genz_core.progress import Cancel, never
 from profilers.collect import programs
 from profilers.collect.measured_model import RunSettings, build, libraries
 from profilers.collect.serving import local_servers

@@ -16,7 +16,7 @@ from app.api import bodies
 from app.api.answers import Answers
 from app.api.mcp_server import server
 from app.api.workers import Workers
-from genz_core.overlap import OVERLAPS
+from genz_core.steps.overlap import OVERLAPS
 from tests.app.commands.test_cli import run
 from tests.app.test_one_answer import SERVED, STATIC, named, options
 

@@ -18,8 +18,8 @@ from app.benchmarks.names import look_up
 from app.benchmarks.report import reports
 from app.calibration import from_reports
 from genz_core.errors import InvalidValue, RidgelineError
-from profilers import account
-from profilers.profile_account import of_report
+from profilers.comparison import account
+from profilers.comparison.profile_account import of_report
 from profilers.serving_results import read_results
 from tests.app.benchmarks.conftest import HARDWARE, RUN
 from tests.app.pages import QWEN

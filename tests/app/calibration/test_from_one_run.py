@@ -12,8 +12,8 @@ from app.question.question import Question
 from app.scenario.results import serve
 from app.scenario.scenario import Resolved, resolve
 from app.simulation.run import kept_scale, run
+from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancelled
 
 CLOSED = {"concurrency": 16, "isl": 256, "osl": 64}
 OPEN = {"rate": 8.0, "isl": 256, "osl": 64, "requests": 200}

@@ -10,7 +10,7 @@ import profilers
 from app.calibration import fit_tables, from_reports
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import bound_s
-from profilers.operator_points import operator_timings
+from profilers.operators.operator_points import operator_timings
 from tests.app.pages import REPORTS
 
 TRACES = REPORTS / "torch"

@@ -5,7 +5,7 @@ import pytest
 
 import profilers
 from app.charts import style, timeline
-from profilers.window import bands
+from profilers.timeline.window import bands
 from tests.app.charts.figures import checked
 from tests.app.pages import QWEN, ROOT
 

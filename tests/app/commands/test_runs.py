@@ -10,7 +10,7 @@ import yaml
 
 from app.measuring import run_store
 from genz_core.errors import MeasurementError, RidgelineError
-from profilers.run_config import compose
+from profilers.runs.run_config import compose
 
 pytestmark = pytest.mark.usefixtures("own_data")
 

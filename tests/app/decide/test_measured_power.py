@@ -16,8 +16,8 @@ from app.measuring import run_store
 from app.question.question import Question
 from app.scenario.scenario import resolve
 from genz_core.types import Workload
+from profilers.runs.store import Store
 from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, table
-from profilers.store import Store
 
 SCENARIO = Question(model="Qwen/Qwen3-8B", engine="vllm", concurrency=16, isl=512, osl=128)
 

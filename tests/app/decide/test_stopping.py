@@ -11,7 +11,7 @@ from app.decide import plan_query
 from app.decide.plan_query import Searched
 from app.question.question import Question
 from app.scenario.setup import Setup
-from genz_core.progress import Cancelled
+from genz_core.common.progress import Cancelled
 
 QUESTION = Question(model="Qwen/Qwen3-32B", rate=4.0, devices=(1, 4), target="tpot < 1us")
 SEVERAL = {"system": ("h100-sxm5-80gb", "h200-sxm-141gb"), "engine": ("vllm", "sglang")}

@@ -9,9 +9,9 @@ import hardware_db
 from app.engine_fit import hierarchy
 from app.engine_fit.hierarchy import Design, fit
 from app.engine_fit.targets import load_measurements
+from genz_core.calibration.engine_calibration import moved
 from genz_core.deployment import tuned
 from genz_core.engine import CONSTANTS, FIELDS
-from genz_core.engine_calibration import moved
 from tests.app.engine_fit.synthetic_engine import level, synthetic
 
 

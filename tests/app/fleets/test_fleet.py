@@ -14,8 +14,8 @@ from app.cli import cli
 from app.decide import svg
 from app.fleets import report
 from app.fleets.result import fleet
+from genz_core.common.progress import Cancelled
 from genz_core.errors import UnknownName
-from genz_core.progress import Cancelled
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 CHAT = {"name": "chat", "model": LLAMA, "rate": 30, "target": "tpot < 20ms"}

@@ -14,7 +14,7 @@ from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.scenario import estimate
 from profilers import Comparison, Measurement
-from profilers.compare import lies_inside
+from profilers.comparison.compare import lies_inside
 from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
 from tests.app.pages import DECODE, REPORTS
 

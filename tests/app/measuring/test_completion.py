@@ -10,7 +10,7 @@ from app.measuring.model_facts import ModelShape, degree_by_products
 from app.question.question import Question
 from app.scenario.scenario import resolve
 from genz_core.types import Parallelism, Step
-from profilers.what_ran import Fact, StepFacts, WhatRan
+from profilers.phases.what_ran import Fact, StepFacts, WhatRan
 
 
 def fact(value):

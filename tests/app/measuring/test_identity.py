@@ -7,8 +7,8 @@ import pytest
 import profilers
 from app.measuring.identity import of_reports
 from app.measuring.summary_document import identity_of
+from profilers.phases.what_ran import what_ran
 from profilers.schema import DeviceInfo
-from profilers.what_ran import what_ran
 from tests.app.pages import QWEN, REPORTS
 
 

@@ -5,7 +5,7 @@ import pytest
 import model_registry
 from app.measuring.likely_models import likely_models
 from genz_core.types import Parallelism, Step
-from profilers.what_ran import Fact, WhatRan
+from profilers.phases.what_ran import Fact, WhatRan
 
 MODELS = (
     "Qwen/Qwen1.5-0.5B", "Qwen/Qwen3-8B", "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-70B",

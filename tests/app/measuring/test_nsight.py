@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from app.measuring import run_store
+from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancelled
-from profilers.run_config import compose
+from profilers.runs.run_config import compose
 from tests.app.pages import REPORTS
 
 

@@ -11,7 +11,7 @@ from app.measuring import run_store
 from app.measuring.prompts import prompts_of, summary
 from app.measuring.run_form import run_of_form
 from genz_core.errors import InvalidValue
-from profilers.run_config import compose
+from profilers.runs.run_config import compose
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from app.measuring import run_store
 from genz_core.types import Parallelism
-from profilers import run_config
+from profilers.runs import run_config
 
 
 def ranked(monkeypatch: pytest.MonkeyPatch, device: str, backend: str) -> None:

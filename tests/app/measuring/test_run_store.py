@@ -13,7 +13,7 @@ import profilers
 from app.measuring import run_store
 from app.measuring.outcome import settings_of
 from hardware_db.data_folder import data_folder
-from profilers.run_config import RunConfig, compose
+from profilers.runs.run_config import RunConfig, compose
 
 SYSTEMS = Path(hardware_db.__file__).parent / "systems"
 ARTIFACTS = {

@@ -7,7 +7,7 @@ import pytest
 
 from app.planning import family_pricing
 from app.planning.search import price
-from genz_core.progress import Cancelled, silent
+from genz_core.common.progress import Cancelled, silent
 from tests.app.planning.asking import asked
 
 MODEL = "Qwen/Qwen3-30B-A3B"

@@ -17,8 +17,8 @@ from app.scaling.capacity import busiest_rate
 from app.scaling.fleet_run import mean_between
 from app.scaling.scale import scale, sentences
 from app.scenario import results
+from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancelled
 from genz_core.serving.simulation.replica_set import ReplicaSetCourse
 from hardware_db import startup
 from tests import draws

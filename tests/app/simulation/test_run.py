@@ -11,8 +11,8 @@ from app.question.query import ask
 from app.scenario.results import serve
 from app.simulation import rows
 from app.simulation.result import Simulated, simulate
+from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
-from genz_core.progress import Cancelled
 from genz_core.serving.simulation import Requests
 
 LLAMA = "meta-llama/Llama-3.1-8B"

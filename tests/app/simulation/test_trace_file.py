@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.simulation import trace_file
+from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue
-from genz_core.progress import Cancelled
 
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:15:46.6805900,374,44

@@ -12,7 +12,7 @@ from app.tuning.outcome import Outcome
 from app.tuning.simulated_server import SimulatedServer, hidden_moves
 from app.tuning.space import Space, space
 from app.tuning.study import Study
-from genz_core.progress import never, silent
+from genz_core.common.progress import never, silent
 
 _MODELS = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-14B", "Qwen/Qwen3-30B-A3B")
 _SYSTEMS = ("h100", "h200", "a100-sxm4-80gb")

@@ -15,8 +15,8 @@ from app.tuning.outcome import Outcome
 from app.tuning.settings_model import beliefs, noise, starts
 from app.tuning.space import space, words
 from app.tuning.study import Study
+from genz_core.common.progress import never, silent
 from genz_core.errors import InvalidValue
-from genz_core.progress import never, silent
 from tests.app.tuning.spaces import draws
 from tests.draws import cases, seed
 

@@ -11,7 +11,7 @@ from app.scenario.setup import Setup
 from app.simulation.result import simulate
 from app.simulation.tier_worth import worth_of_setup
 from app.wording import quantities
-from genz_core.progress import never, silent
+from genz_core.common.progress import never, silent
 from tests.app.charts.figures import both_looks, checked
 from tests.app.pages import cards, opened
 

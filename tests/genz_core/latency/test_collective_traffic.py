@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import hardware_db
 from genz_core import operators as op
+from genz_core.devices.topology_kinds import Topology
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
 from genz_core.latency.collective_traffic import OPERATIONS, load, traffic
 from genz_core.latency.roofline import roofline
 from genz_core.latency.topology import tiers
-from genz_core.topology_kinds import Topology
 from genz_core.types import Link
 from tests.genz_core.operator_cases import SYSTEM
 

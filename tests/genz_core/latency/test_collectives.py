@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 import hardware_db
 from genz_core import operators as ops
+from genz_core.devices.topology_kinds import Topology
 from genz_core.latency import Pricer
 from genz_core.latency.collectives import collective_time
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import OPERATIONS, tiers
-from genz_core.topology_kinds import Topology
 from genz_core.types import Link
 from tests.rules import for_every
 

@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
+from genz_core.common.registry import KINDS
 from genz_core.errors import InvalidValue
 from genz_core.latency.models import PHASES, depends_on_phase, latency_model, prices
-from genz_core.registry import KINDS
 from tests.genz_core.operator_cases import OF_SEQUENCES
 from tests.rules import for_every
 

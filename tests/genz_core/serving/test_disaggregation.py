@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import hardware_db
-from genz_core.acceptance import Acceptance
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.errors import InvalidValue
+from genz_core.models.acceptance import Acceptance
+from genz_core.models.speculative import SpeculativeModel
 from genz_core.serving import Traffic
 from genz_core.serving.disaggregation import (
     Disaggregation,
@@ -30,7 +31,6 @@ from genz_core.serving.disaggregation import (
 from genz_core.serving.options import Options
 from genz_core.serving.series import serve_pools
 from genz_core.serving.simulation import Requests, Simulation, simulate
-from genz_core.speculative import SpeculativeModel
 from genz_core.types import Parallelism
 from model_registry.drafts import speculation
 from tests.model_registry.shared_models import built

@@ -23,7 +23,7 @@ from genz_core.serving.pools.load import pooled_load
 from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.series import serve_pools
-from genz_core.step_correction import StepCorrection
+from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Parallelism
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)

@@ -10,10 +10,10 @@ import pytest
 
 import hardware_db
 import model_registry
+from genz_core.capacity.memory import memory
+from genz_core.capacity.offload import offload
 from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue, MissingSpec
-from genz_core.memory import memory
-from genz_core.offload import offload
 from genz_core.serving import Traffic, sequences_that_fit, serve
 from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.pools.workers import decode_workers, prefill_workers

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import hardware_db
 from genz_core import decode, estimate, serve
-from genz_core.acceptance import Acceptance, expected_steps
 from genz_core.engine import EngineProfile
+from genz_core.models.acceptance import Acceptance, expected_steps
+from genz_core.models.speculative import Method, SpeculativeModel
 from genz_core.serving import Traffic
 from genz_core.serving.simulation import Requests, simulate
 from genz_core.serving.simulation.draws import uniform_lengths
 from genz_core.serving.speculation import speculate
-from genz_core.speculative import Method, SpeculativeModel
 from genz_core.types import Parallelism, Workload
 from model_registry.drafts import speculation
 from tests.model_registry.shared_models import built

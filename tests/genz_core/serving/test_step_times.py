@@ -8,8 +8,8 @@ import pytest
 import hardware_db
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
+from genz_core.models.speculative import Query
 from genz_core.serving.model_times import ModelTimes, Sizes
-from genz_core.speculative import Query
 from genz_core.types import Group, Parallelism
 from genz_core.workload import mixed
 from tests.model_registry.shared_models import built

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from genz_core.acceptance import Acceptance
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.models.acceptance import Acceptance
+from genz_core.models.speculative import Speculation
 from genz_core.serving.simulation import (
     Disaggregation,
     Options,
@@ -21,7 +22,6 @@ from genz_core.serving.simulation import (
     draws,
     simulate,
 )
-from genz_core.speculative import Speculation
 from genz_core.types import Parallelism, Precision
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.acceptance import Acceptance, expected_steps
 from genz_core.engine import EngineProfile
+from genz_core.models.acceptance import Acceptance, expected_steps
+from genz_core.models.speculative import Speculation
 from genz_core.serving.simulation import Requests, StepTime, draws, simulate
 from genz_core.serving.simulation.policies import Sglang, StaticBatch, TensorRtLlm, Vllm
-from genz_core.speculative import Speculation
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 THREE = Acceptance((0.8, 0.6, 0.4))

@@ -9,8 +9,9 @@ import pytest
 
 import genz_core
 import hardware_db
-from genz_core.acceptance import Acceptance
 from genz_core.engine import EngineProfile
+from genz_core.models.acceptance import Acceptance
+from genz_core.models.speculative import Speculation, SpeculativeModel, speculative_model
 from genz_core.serving.simulation.price_grids import (
     cached_nodes,
     nodes,
@@ -18,7 +19,6 @@ from genz_core.serving.simulation.price_grids import (
     token_nodes,
 )
 from genz_core.serving.simulation.step_price import Extent, RankWork, StepTables
-from genz_core.speculative import Speculation, SpeculativeModel, speculative_model
 from genz_core.types import Array, Group, Model, Parallelism
 from model_registry.drafts import eagle, modules, prediction_module
 from tests.model_registry.shared_models import built

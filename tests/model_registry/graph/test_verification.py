@@ -4,7 +4,7 @@ import pytest
 
 import hardware_db
 from genz_core.engine import EngineProfile
-from genz_core.step import price
+from genz_core.steps.step import price
 from genz_core.types import Graph, Group, Op, Parallelism, Step
 from tests.model_registry.shared_models import built, traced
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from genz_core.error_metrics import error_summary
+from genz_core.calibration.error_metrics import error_summary
 from profilers.collect.agreement import agreement
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from genz_core.common.progress import Cancelled
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancelled
 from profilers.collect.distributed import merge, run_ranks, torchrun_argv
 from profilers.collect.measured_model import RunSettings
 

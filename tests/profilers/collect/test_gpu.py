@@ -21,7 +21,7 @@ from profilers.collect.doctor import find_tool
 from profilers.collect.measured_model import RunSettings
 from profilers.collect.model import run_model
 from profilers.collect.top_kernels import ncu_commands, top_kernels
-from profilers.operator_rates import operator_rates, share_of_roof
+from profilers.operators.operator_rates import operator_rates, share_of_roof
 
 pytestmark = pytest.mark.gpu
 

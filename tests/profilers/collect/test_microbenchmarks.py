@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from genz_core.common.progress import Cancelled
 from genz_core.errors import MeasurementError
 from genz_core.latency.measured_operators import bound_s
-from genz_core.progress import Cancelled
 from genz_core.types import System
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro

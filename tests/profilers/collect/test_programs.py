@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from genz_core.common.progress import Cancelled
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancelled
 from profilers.collect import programs
 
 SLEEP = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]

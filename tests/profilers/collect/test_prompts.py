@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from genz_core.common.progress import Cancelled
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancelled
 from profilers.collect.measured_model import RunSettings
 from profilers.collect.prompts import measure_prompts
 from profilers.prompt_sizes import PromptSizes

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from genz_core.progress import Cancelled
+from genz_core.common.progress import Cancelled
 from profilers.collect.measured_model import RunSettings, build, pick_device
 from profilers.collect.steps import filled_cache, measure_steps
 from profilers.steps import StepPoint

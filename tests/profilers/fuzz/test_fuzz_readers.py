@@ -22,8 +22,8 @@ import pytest
 
 import profilers
 from genz_core.errors import ReportError
-from profilers import roofline
-from profilers.operator_points import operator_timings
+from profilers.operators import roofline
+from profilers.operators.operator_points import operator_timings
 from profilers.readers import UNFORESEEN
 from tests.draws import cases, seed
 from tests.profilers.rocpd_file import kernel_rows, write_rocpd

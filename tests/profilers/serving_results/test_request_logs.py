@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from profilers.account import failed, of_result
+from profilers.comparison.account import failed, of_result
 from profilers.serving_results import is_result, read_results
 
 #: Four requests, half a second apart: prompts, answers, wait, first and last token after it [s].

@@ -13,8 +13,8 @@ import pytest
 from app.benchmarks import benchmark_result
 from app.question.question import Question
 from app.simulation import offered_load
+from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.progress import Cancelled
 from profilers.collect.serving import closed_loop, result_file
 from profilers.collect.serving.client import Answer, Server
 from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.progress import Cancelled
 from profilers.collect.serving import addresses, clients, endpoint
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.endpoint_load import EndpointLoad

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from genz_core.common.progress import Cancelled
 from genz_core.errors import MeasurementError
-from genz_core.progress import Cancelled
 from profilers.collect.serving import closed_loop, own_server, prompts, result_file
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.closed_loop import ClosedLoop

@@ -1,0 +1,1 @@
+"""What a device holds: weights, cache and activations, offload, a second memory."""

@@ -1,0 +1,1 @@
+"""What every part of the engine uses: names, progress, short texts, values kept by identity."""

@@ -1,0 +1,1 @@
+"""Levels of a device's memory, and kinds of networks between devices."""

@@ -1,0 +1,1 @@
+"""The price of one step: operators, overlap, and the learned correction."""

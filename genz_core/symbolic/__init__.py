@@ -1,0 +1,1 @@
+"""Formulas on symbols, and the programs that are made of them."""

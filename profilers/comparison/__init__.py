@@ -1,0 +1,1 @@
+"""Predicted beside measured: sums that must hold, differences and findings."""

@@ -1,0 +1,1 @@
+"""Measured kernels matched with the predicted operators of a step."""

@@ -1,0 +1,1 @@
+"""Operators of a report: kernel names and classes, matrix products, rates."""

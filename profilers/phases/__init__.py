@@ -1,0 +1,1 @@
+"""What ran: prefill, decode and mixed steps of a report."""

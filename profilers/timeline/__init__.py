@@ -1,0 +1,1 @@
+"""Reports along time: launches, gaps, ranks, windows, and traces for a viewer."""

@@ -1,0 +1,88 @@
+"""Sums that results of benchmarks must satisfy, on real files and on contradictory ones."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profilers.comparison.account import failed, of_result
+from profilers.serving_results import read_results
+
+RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
+
+
+def measured(path):
+    return read_results(RESULTS / path)
+
+
+@pytest.mark.parametrize("path", [
+    "aiperf/profile_export_aiperf.json", "aiperf/profile_export.jsonl",
+    "aiperf/aiperf_0.13_poisson.json", "guidellm/report_v2.json", "guidellm/guidellm_0.8.1.csv",
+    "sglang/llama_405b_online_output.jsonl", "llmperf/anyscale_70b_first30.json",
+    "inferencex/minimax_m25_vllm_tep8_isl8192_osl128_conc32.json", "vllm/mi300x_console.txt",
+])  # fmt: skip
+def test_real_results_meet_every_sum(path):
+    checks = [check for one in measured(path) for check in of_result(one)]
+    assert checks
+    assert not [check.sentence for check in failed(tuple(checks))]
+
+
+@pytest.mark.parametrize("path", [
+    "aiperf/profile_export_aiperf.json", "guidellm/report_v2.json",
+    "aiperf/aiperf_0.13_poisson.json",
+])  # fmt: skip
+def test_halved_gaps_fail_the_sum_of_a_request(path):
+    """A client that counts two stream chunks per token halves TPOT and ITL."""
+    for one in measured(path):
+        gaps = {
+            name: replace(spread, mean=spread.mean / 2, std=spread.std and spread.std / 2)
+            for name in ("tpot_s", "itl_s")
+            if (spread := getattr(one, name)).mean
+        }
+        [check] = failed(of_result(one.with_latencies(gaps)))
+        assert "E2E = TTFT + (OSL - 1)" in check.name
+        assert check.left == pytest.approx(2 * check.right, rel=0.07)
+        assert "counts pieces of the stream" in check.sentence
+
+
+def test_a_client_that_counts_pieces_is_found_in_a_real_file():
+    [stage] = measured("inference_perf/stage_3_lifecycle_metrics.json")
+    [check] = failed(of_result(stage))
+    assert check.left / check.right == pytest.approx(2.09, abs=0.01)
+
+
+def test_each_request_is_its_own_sum_where_they_are_listed(tmp_path):
+    """Means over requests of very different lengths need not add up, but each request must."""
+    record = {
+        "backend": "vllm", "model_id": "m", "num_prompts": 4, "request_rate": 1.0, "completed": 4,
+        "duration": 40.0, "total_input_tokens": 40, "total_output_tokens": 1006,
+        "request_throughput": 0.1, "output_throughput": 25.15, "mean_ttft_ms": 100.0,
+        "mean_tpot_ms": 57.5, "input_lens": [10] * 4, "output_lens": [1001, 2, 2, 1],
+        "ttfts": [0.1] * 4, "itls": [[0.01] * 1000, [0.0625], [0.1], []],
+    }  # fmt: skip
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(record))
+    [one] = read_results(path)
+    assert not failed(of_result(one))
+    half = one.with_latencies({"tpot_s": replace(one.tpot_s, mean=one.tpot_s.mean / 2)})
+    assert [check.name for check in failed(of_result(half))]
+
+
+def test_littles_law_tells_a_loop_that_was_fuller_or_emptier_than_its_limit():
+    [one] = measured("aiperf/profile_export_aiperf.json")
+    rates = one.throughput
+    twice = replace(one, throughput=replace(rates, requests_per_s=2 * rates.requests_per_s))
+    assert {check.name.partition(" =")[0] for check in failed(of_result(twice))} >= {
+        "open requests"
+    }
+    idle = replace(one, load=replace(one.load, concurrency=2.0))
+    [check] = failed(of_result(idle))
+    assert (check.left, check.right) == (pytest.approx(0.91, abs=0.01), 2.0)
+
+
+def test_what_is_missing_is_said_and_fails_nothing():
+    [one] = measured("vllm/h100x8_ip128_op2048_np32.json")
+    checks = of_result(one)
+    assert {check.outcome for check in checks} <= {"not made", "passed"}
+    assert any("states no mean TPOT" in check.sentence for check in checks)
