@@ -70,7 +70,7 @@ def _row(answer: Answer, slug: str) -> Row:
     near = next((one for one in losers if one.at is not None), None)
     if near is None or near.at is None:
         why = losers[0].why if losers else "nothing could be tried"
-        return {"system": slug, "lacks": why, answer.found.ranking.by.column: None, **_NO_RUN}
+        return {"system": slug, "lacks": why, **_NO_RUN}
     row = deployment_row(answer.short.candidates, near.at, simulated=True)
     if not answer.short.is_simulated(near.at):
         row |= _percentiles(answer, near.at)

@@ -59,3 +59,12 @@ def test_what_nothing_validates_is_taken_as_even_and_not_as_sure():
     ranking = Ranking(FIGURES["usd_per_mtok"], tuple(parse_targets("tpot < 60ms")))
     unknown, likely = ranking.expectation(np.array([1.4, 1.8]), np.array([np.nan, 0.99]))
     assert unknown == pytest.approx(2.8) and likely < unknown
+
+
+def test_a_system_on_which_nothing_can_be_tried_has_a_row_where_no_price_is_known():
+    question = Question(
+        model="Qwen/Qwen3-8B", pools=("disaggregated",), **{**LOAD, "devices": "1"}
+    )  # two pools on one device
+    searched = Searched(Setup(question), (("system", ("h20-96gb",)),))
+    [row] = by_system(plan_query.answer(searched, plan_query.price(searched)))
+    assert plan_systems.words(row)["Meets all targets"].startswith("no: no degrees")
