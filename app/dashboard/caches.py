@@ -5,6 +5,7 @@ All results are shared between visitors and must not be changed.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -162,15 +163,18 @@ def measured_records(area: str) -> Rows:
 
     Each has a `label` for a chart's hover text.  Shared between visitors and not to be changed.
     """
-    priced = _store()
+    priced, lock = _records()
     if area not in priced:
         bar = st.progress(0.0, f"Pricing every measured row ({area}) …")
-        records = _READERS[area](lambda done, of: bar.progress(done / of))
-        priced[area] = [{**row, "label": run_words(row)} for row in records]
+        with lock:  # one visitor prices them, the others wait
+            if area not in priced:
+                records = _READERS[area](lambda done, of: bar.progress(done / of))
+                priced[area] = [{**row, "label": run_words(row)} for row in records]
         bar.empty()
     return priced[area]
 
 
 @st.cache_resource(show_spinner=False)
-def _store() -> dict[str, Rows]:
-    return {}
+def _records() -> tuple[dict[str, Rows], threading.Lock]:
+    """Records by area, and the lock of the visitor that prices an area."""
+    return {}, threading.Lock()
