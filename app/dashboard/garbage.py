@@ -1,9 +1,9 @@
 """Garbage collection in the server's process.
 
 Streamlit requests a full collection after every run, which traverses every object: 140 ms with the
-libraries and the models loaded.  Objects that survive a full traversal are therefore skipped by
-later collections, until the next full traversal, which also skips new models and frees ended
-sessions.
+libraries and the models loaded.  Objects that survive a collection are therefore skipped by later
+ones, so that each traverses only what was made since the one before.  From time to time a full
+traversal frees ended sessions.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import time
 from dataclasses import dataclass
 
 _FULL = 2  # the generation that Streamlit collects
-_REST = 100.0  # time between two full walks over the time of one
+_REST = 100.0  # time between two full traversals over the time of one
 
 
 @dataclass(slots=True)
 class Survivors:
-    """A callback of `gc` that freezes the survivors of a full walk.
+    """A callback of `gc` that freezes the survivors of each full collection.
 
-    everything: whether the next full collection is a full walk.  began_s: processor time at its
-    start.
+    everything: whether the next one traverses all objects.  began_s: processor time at its start.
     rests_until_s: before that time nothing is thawed.
     """
 
@@ -35,8 +34,9 @@ class Survivors:
             return
         if phase == "start":
             self.began_s = time.thread_time()
-        elif self.everything:
-            gc.freeze()
+            return
+        gc.freeze()
+        if self.everything:
             took_s = time.thread_time() - self.began_s
             self.everything, self.rests_until_s = False, time.monotonic() + _REST * took_s
         elif time.monotonic() > self.rests_until_s:

@@ -1,4 +1,4 @@
-"""Garbage collections of the server skip objects that survived a full walk, but not for ever."""
+"""Garbage collections of the server skip objects that survived one, but not for ever."""
 
 import gc
 from collections.abc import Iterator
@@ -30,6 +30,14 @@ def test_what_a_walk_of_everything_leaves_is_skipped_by_the_next():
     frozen = collected(survivors)
     survivors.rests_until_s = float("inf")
     assert collected(survivors) == frozen > 10_000
+
+
+def test_what_was_made_since_is_skipped_after_the_next_collection():
+    survivors = garbage.Survivors()
+    before = collected(survivors)
+    survivors.rests_until_s = float("inf")
+    made = [[number] for number in range(10_000)]
+    assert collected(survivors) - before > 9_000 and made
 
 
 def test_after_a_rest_everything_is_walked_again():
