@@ -245,8 +245,8 @@ SLOW_SENTENCES = (
     ),
     Sentence(
         "docs/changing-load.md",
-        "{:d} replicas keep {:.1f} % of them within the targets while all serve, so {:d} are needed "
-        "with one lost (N+1).",
+        "{:d} replicas keep {:.1f} % of them within the targets while all serve, so {:d} are "
+        "needed with one lost (N+1).",
         _replicas_that_are_enough,
     ),
     Sentence(
