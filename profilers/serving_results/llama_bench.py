@@ -122,11 +122,19 @@ def _of_csv(lines: list[str]) -> Iterator[Document]:
 
 
 def _of_sql(lines: Iterable[str]) -> Iterator[Document]:
+    """Rows of INSERT statements.
+
+    Raises:
+        ReportError: the values of a statement cannot be read.
+    """
     for line in lines:
         match = _INSERT.match(line.strip())
         if match:
             names = [name.strip() for name in match[1].split(",")]
-            values = next(csv.reader([match[2]], quotechar="'", skipinitialspace=True))
+            try:
+                values = next(csv.reader([match[2]], quotechar="'", skipinitialspace=True))
+            except csv.Error as error:
+                raise ReportError(f"a statement is damaged ({error})") from None
             yield dict(zip(names, values, strict=False))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.answers.table import to_csv
+from genz_core.errors import ReportError
 from profilers.serving_results import ServingMeasurement, read_results, table
 
 Read = Callable[..., list[ServingMeasurement]]
@@ -72,6 +73,17 @@ def test_llama_benchs_sql_and_json_lines_say_the_same(read_text: Read) -> None:
         assert found.tpot_s.mean == pytest.approx(0.01) and found.phase == "decode"
         assert (found.subject.device, found.subject.devices) == ("A", 2)
         assert found.subject.precision == "F16"
+
+
+def test_a_damaged_statement_of_llama_bench_is_refused_in_a_sentence(read_text: Read) -> None:
+    model = "m" * 140_000  # beyond the longest cell that Python's csv reads
+    with pytest.raises(ReportError, match="a statement is damaged"):
+        read_text(
+            "CREATE TABLE IF NOT EXISTS test (build_commit TEXT);\n"
+            "INSERT INTO test (build_commit, build_number, gpu_info, n_gpu_layers, model_type, "
+            "n_prompt, n_gen, n_depth, test_time, avg_ns, avg_ts) VALUES ('abc1234', '9', 'A', "
+            f"'99', '{model}', '0', '64', '0', '2026-01-01T00:00:00Z', '640000000', '100.0');\n"
+        )
 
 
 def test_a_llama_bench_without_layers_on_the_gpu_ran_on_the_processor(read_text: Read) -> None:
