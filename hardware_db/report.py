@@ -29,46 +29,50 @@ it carries its value, its source and its kind:
 Peaks are dense: figures that datasheets print with 2:4 sparsity are halved. Links are per device
 and per direction. Memory devices hold binary gigabytes, so a card sold with "80 GB" has 80 GiB
 unless its driver reports less. The tensor cores of GeForce cards run at half rate when they
-accumulate in fp32, which is what language models do; their fp16, bf16 and fp8 peaks are those. A
-CPU's peak is taken at its base clock. This page is written by `python -m hardware_db.report`.
+accumulate in fp32, which language models need, so the fp16, bf16 and fp8 peaks given here are at
+that rate. A CPU's peak is taken at its base clock. This page is written by
+`python -m hardware_db.report`.
 
-A tier of links says how its devices are wired (`topology`), which decides what a group of them has
-of a device's bandwidth: `switch` all of it; `rails` a switch for each place in a node, other places
-are reached through the node; `mesh` the links to the group's own members; `ring` and `torus` (with
-its `shape`, and `closes_at`, of which a slice's dimension is a multiple where it closes to a ring)
-those inside the group's slice; `dragonfly`, or a switch with `oversubscription`, the uplinks of
-each `pod` of devices; `pcie` the slots of one host. `nics` are adapters or ports a device. A tier
-without a topology is a switch. `reached` is the share of the rate that the protocol leaves.
+A tier of links states how its devices are wired (`topology`), which determines how much of a
+device's bandwidth a group of devices can use. With `switch` it is all of it. With `rails` there is
+a switch for each position in a node, and other positions are reached through the node. With `mesh`
+it is the links to the group's own members, with `ring` and `torus` the links inside the group's
+slice: `shape` is the size of the torus, and a slice's dimension closes to a ring where it is a
+multiple of `closes_at`. With `dragonfly`, or a switch with `oversubscription`, it is the uplinks of
+each `pod` of devices, and with `pcie` the slots of one host. `nics` is the number of adapters or
+ports per device. A tier without a topology is a switch. `reached` is the share of the rate that is
+left after protocol overhead.
 
-`second_memory` is a slower memory that the device reads by itself: `memory_gib` and `gb_per_s` are
-a device's share, at the lesser rate of the memory and of its link; `holds` says whether weights,
-cache or both may lie there, `reached` which share of the rate is reached, where that is known.
-`--offload levels` places over both: the first memory takes what a decode step reads most often a
-byte, the second the rest (experts that few tokens reach, embeddings, the end of the cache), and
-each operator reads its shares at their bandwidths. More room or bandwidth never slows. Systems
-with SRAM alone (Groq 3) state one memory; none was announced for Rubin CPX.
+`second_memory` is a slower memory that the device reads by itself. `memory_gib` and `gb_per_s` are
+a device's share, at the lower of the rates of the memory and its link. `holds` says whether
+weights, cache or both may be placed there; `reached` is the achieved share of the rate, where it is
+known. `--offload levels` places data in both: the first memory gets the data with the most reads
+per byte in a decode step, the second the rest (experts that few tokens use, embeddings, the end of
+the cache). Each operator reads its shares at the respective bandwidths. More capacity or bandwidth
+never makes a prediction slower. Systems with SRAM alone (Groq 3) state one memory; none was
+announced for Rubin CPX.
 
 A new system is one new file: state what you know, leave out what you do not. `include:` names a
-shipped system to start from; what follows then says what differs, and `null` takes a key away.
-Files of your own go to `systems/` in the data folder (`$RIDGELINE_DATA`, else the usual place of
+shipped system to start from; the remaining keys state the differences, and `null` removes a key.
+Put files of your own in `systems/` in the data folder (`$RIDGELINE_DATA`, else the usual place of
 the platform).
 """
 
 _RENTS = """
 ## Rents
 
-US dollars an hour of one device, with the day of the list; `hardware_db/rental` holds the figures
-and their sources. On demand is a provider's list price, reserved the price from which a
-long contract starts. A marketplace's is the lowest offer of that day: another host, another
-contract, and often a third of a list price. A plan counts the rent on demand, else reserved, else
-the marketplace's; `--price` puts yours in its place.
+US dollars per hour for one device, with the date of the price list; `hardware_db/rental` holds the
+figures and their sources. On demand is a provider's list price, reserved is the lowest price of a
+long contract. The marketplace price is the lowest offer of that day: with another host and another
+contract, and often a third of a list price. A plan uses the on-demand rent, else the reserved one,
+else the marketplace's; `--price` replaces it by yours.
 
 """
 
 _INSTANCES = """
 ## Instance types of clouds
 
-Each is also a name of its device. The price is that of the whole instance.
+An instance type can also be used as the name of a system. The price is that of the whole instance.
 
 """
 
@@ -79,7 +83,8 @@ _SECOND = """
 _RESTS_ON = """
 ## What the figures of each file rest on
 
-How many figures are of each kind, and how many of the documents that they name have an address.
+The number of figures of each kind, the number of documents that they cite, and how many of these
+have an address.
 
 """
 
@@ -87,16 +92,16 @@ _UNCONFIRMED = """
 ## Not confirmed
 
 Figures of kind `assumed` that a vendor's document is said to state, or that tools report, but
-that could not be confirmed when the database was written. A confirmed value, or a correction, is a
-change of one line.
+that could not be confirmed when the database was written. Confirming or correcting a value changes
+one line.
 
 """
 
 _ASSUMED = """
 ## Assumed
 
-Figures that no vendor states for the device alone: latencies of links, the fabric and the host of a
-usual node.
+Figures that no vendor states for the device alone: latencies of links, and the fabric and host of a
+typical node.
 
 """
 

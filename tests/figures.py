@@ -197,14 +197,14 @@ SENTENCES = (
     ),
     Sentence(
         "docs/simulation.md",
-        "here {:.2f} prefill workers keep one decode worker full, so that the prefill pool "
-        "decides. On the same eight devices mean TPOT is {:.1f} ms and mean TTFT {:.0f} ms; "
-        "{:.1f} and {:.0f} ms where two replicas read and decode (`--replicas 2`).",
+        "here {:.2f} prefill workers keep one decode worker full, so the prefill pool is "
+        "the bottleneck. On the same eight devices mean TPOT is {:.1f} ms and mean TTFT {:.0f} ms; "
+        "{:.1f} and {:.0f} ms where two replicas do both prefill and decode (`--replicas 2`).",
         _prefill_pool,
     ),
     Sentence(
         "docs/simulation.md",
-        "Here it gives {:.1f} ms and {:.0f} ms; TTFT lies {:.0f} % above that simulated.",
+        "Here it gives {:.1f} ms and {:.0f} ms; its TTFT is {:.0f} % above the simulated one.",
         _prefill_pool_in_closed_form,
     ),
     Sentence(
@@ -239,20 +239,20 @@ SLOW_SENTENCES = (
     ),
     Sentence(
         "docs/changing-load.md",
-        "the metric of a replica ({:d} open requests) is so coarse that replicas come and go {:d} "
-        "times, and each that is missing for the {:.0f} seconds of a start is a queue.",
+        "the metric of a replica ({:d} open requests) is so coarse that replicas are started {:d} "
+        "times, and a queue builds up during the {:.0f} seconds of each start.",
         _starts_of_a_day,
     ),
     Sentence(
         "docs/changing-load.md",
-        "{:d} replicas keep {:.1f} % of them within the targets while all serve, so that {:d} do "
-        "with one lost (N+1).",
+        "{:d} replicas keep {:.1f} % of them within the targets while all serve, so {:d} are "
+        "needed with one lost (N+1).",
         _replicas_that_are_enough,
     ),
     Sentence(
         "docs/changing-load.md",
-        "Here {:d} are enough, for a replica is gone {:.4f} % of the time; with `--mtbf-h 10` it "
-        "is gone {:.0f} % of it.",
+        "Here {:d} are enough, because a replica is down {:.4f} % of the time; with "
+        "`--mtbf-h 10` it is down {:.0f} % of the time.",
         _replicas_on_average,
     ),
 )

@@ -23,23 +23,24 @@ def document(rows: Sequence[Row], day: str = "") -> str:
         "# The closed form of serving beside the simulation",
         f"Written by `ridgeline validate simulation --count {len(rows) - apart} "
         f"--write-docs docs/closed-form.md`, {day or today()}.",
-        "`ridgeline serve` answers in milliseconds by equations; `ridgeline simulate` runs an "
-        "engine's scheduler step by step through the same step prices. Here both answer for "
+        "`ridgeline serve` evaluates equations in milliseconds; `ridgeline simulate` runs an "
+        "engine's scheduler step by step with the same step prices. This page compares them on "
         f"{len(rows) - apart} deployments drawn at random: {len(simulation_grid.MODELS)} models "
         f"(dense, experts, latent attention), {len(simulation_grid.SYSTEMS)} systems, "
         f"{len(simulation_grid.ENGINES)} engines, one to eight devices in tensor, pipeline, data "
         "and expert parallel, prompts of 16 to 32k tokens, outputs of 1 to 4k. Lengths vary by "
-        "10 % about the mean (the default), or are uniform from 1.0, 0.8 or 0.5 of the longest to "
-        "it. In closed loops there are one user to twice as many as fit, in open ones arrivals at "
-        "10 to 90 % of the rate that the closed form sustains, whose throughput is that rate; both "
-        "answer for the arrivals that were drawn. Loads are steady: users begin one after the "
-        "other, and what fills or empties a deployment does not count. "
-        f"{apart} more have prompts on one to six workers of their own. Neither applies what was "
-        "measured of an engine on a device. An error is closed form / simulated - 1.",
+        "10 % around the mean (the default), or are uniform between 1.0, 0.8 or 0.5 of the longest "
+        "and the longest. Closed loops have between one user and twice as many as fit. Open loops "
+        "have arrivals at 10 to 90 % of the rate that the closed form sustains, so their "
+        "throughput is that rate; both methods answer for the same drawn arrivals. Loads are in "
+        "steady state: users start one after the other, and the time in which a deployment fills "
+        f"or empties does not count. {apart} more deployments have one to six prefill workers. "
+        "Neither method applies corrections measured on an engine and device. An error is "
+        "closed form / simulated - 1.",
         render(simulation_grid.summary(rows), TableFormat.markdown),
         "## Where they differ",
         "Deployments with a figure outside the limits, by the likely reason. Trust the simulation "
-        "there.",
+        "for these.",
         render(simulation_grid.exceptions(rows), TableFormat.markdown),
         f"The {_WORST} furthest, as ratios:",
         render(_brief(simulation_grid.furthest(rows, _WORST)), TableFormat.markdown),

@@ -230,24 +230,24 @@ def reason(case: Case, row: Row, preemptions: float) -> str:
     if not outside(row):
         return ""
     if q.osl < _FEW_GAPS:
-        return "few gaps: an output of a few tokens sees the prompts of one or two steps"
+        return "short outputs: with few tokens, one or two steps with prompts decide TPOT"
     if preemptions:
-        return "preemption: sequences are stopped and read again"
+        return "preemption: sequences are stopped and recomputed"
     if q.engine == "trtllm" and q.isl > 2000:
-        return "whole prompts: one that does not fit beside the decodes holds up the queue"
+        return "whole prompts: one that does not fit next to the decodes blocks the queue"
     if case.share > _NEAR_ITS_RATE:
-        return "near the rate that it sustains: a queue whose length few arrivals decide"
+        return "near the sustainable rate: the queue length depends on a few arrivals"
     if q.pp > 1:
-        return "pipeline: lanes of unequal work wait for the stage"
+        return "pipeline: lanes with unequal work wait for a stage"
     if row["users"] < _FEW_USERS * q.dp * q.replicas:
-        return "few users: their prompts meet by chance, not as a Poisson stream"
+        return "few users: their prompts do not arrive as a Poisson stream"
     if row["users"] >= 0.5 * case.room:
         return "near the limit of the cache"
     if case.pools:
-        return "pools: prompts gather before their workers otherwise than the closed form takes"
+        return "pools: prompts queue for prefill workers differently from the closed form's model"
     if q.engine == "sglang":
-        return "prompts first: requests that are read together end together, or part again"
-    return "ranks and steps: arrivals gather otherwise than the closed form takes"
+        return "prompts first: requests prefilled together may or may not end together"
+    return "ranks and steps: arrivals group differently from the closed form's model"
 
 
 def closed_form(case: Case, arrivals_per_s: float) -> dict[str, float]:

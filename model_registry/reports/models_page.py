@@ -16,17 +16,18 @@ _HEAD = """# Models that ship
 
 {count} models, each a small file in `model_registry/configs` that holds the facts of its
 published configuration and names its source. Any other Hugging Face `config.json` of a known
-`model_type` can be given by path or pasted, and so can a GGUF file: its header holds the sizes and
-the format of each tensor, and nothing else of it is read. `hf:OWNER/NAME`, or the address of a
-model's page, asks the Hugging Face hub for a config.json once, for five seconds at most, unless its
-cache holds one; the extra `hub` is enough for that, PyTorch is not needed. Names of
+`model_type` can be given by path or pasted. A GGUF file can be given by path: only its header is
+read, which holds the sizes and the format of each tensor. `hf:OWNER/NAME`, or the address of a
+model's page, fetches the config.json from the Hugging Face hub once, in five seconds at most,
+unless the hub's cache holds one. This needs only the extra `hub`, not PyTorch. Names from
 Ollama's and LM Studio's libraries (`llama3.1:8b`, `qwen2.5-coder:32b-instruct-q4_K_M`) work as
 they are.
 
 Parameters are those of the text model: vision towers and multi-token-prediction layers are
-counted apart. *Active* ones are what a token passes, the input embedding included. *Checked*
-says whether the count is within half a percent of a published one, which the model's file
-cites, or equal to that of transformers' own model on the meta device, or neither.
+counted separately. *Active* parameters are those that process one token, including the input
+embedding. *Checked* says whether the count is within half a percent of a published one, which the
+model's file cites (`published`), equals that of transformers' own model on the meta device
+(`transformers`), or neither (`no`).
 
 | model | model_type | parameters | active | weights | checked |
 | --- | --- | ---: | ---: | --- | --- |
@@ -36,8 +37,8 @@ _RESTS_ON = """
 ## What each model's figures rest on
 
 The configuration is the publisher's own file, a copy of it in public code, the defaults that
-transformers documents for it, or sizes that a paper or a model card states; some were not looked up
-again and take the sizes of a sibling. The count is checked as above.
+transformers documents for it, or sizes that a paper or a model card states. Some configurations
+were not looked up and use the sizes of a related model. The count is checked as above.
 
 """
 _EACH = """
