@@ -102,14 +102,15 @@ def test_where_answers_the_questions_of_a_new_engineer_within_two_files():
     assert len({question for question, _ in questions}) == len(questions)
 
 
+RENEW = "run `python -m tests.figures --write`"
+
+
 @for_every(SENTENCES)
 def test_every_figure_of_a_sentence_is_that_of_today(sentence: Sentence):
-    """Renew them with `python -m tests.figures --write`."""
-    assert list(sentence.found().groups()) == sentence.shown(), sentence.text
+    assert list(sentence.found().groups()) == sentence.shown(), RENEW
 
 
 @pytest.mark.slow
 @for_every(SLOW_SENTENCES)
 def test_every_figure_of_a_sentence_on_long_runs_is_that_of_today(sentence: Sentence):
-    """As above."""
-    assert list(sentence.found().groups()) == sentence.shown(), sentence.text
+    assert list(sentence.found().groups()) == sentence.shown(), RENEW

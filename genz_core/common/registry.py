@@ -35,10 +35,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Registry(Generic[Entry]):
     """Entries by name, one per name.
 
-    what: kind of the entries, for messages ("operator kind").
+    what: kind of the entries, for messages ("operator kind").  advice: how an entry is added, for
+    the message on a missing one.
     """
 
     what: str
+    advice: str = ""
     _entries: dict[str, Entry] = field(default_factory=dict)
 
     def add(self, name: str, entry: Entry) -> None:
@@ -61,7 +63,8 @@ class Registry(Generic[Entry]):
             return self._entries[name]
         except KeyError:
             names = ", ".join(self._entries)
-            raise InvalidValue(f"unknown {self.what} {name!r}; known: {names}") from None
+            advice = f": {self.advice}" if self.advice else ""
+            raise InvalidValue(f"unknown {self.what} {name!r}{advice}; known: {names}") from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries

@@ -29,7 +29,9 @@ class LatencyModel:
     arguments: Callable[[Conditions, Op], dict[str, Any]]
 
 
-_MODELS: Registry[LatencyModel] = Registry("latency model")
+_MODELS: Registry[LatencyModel] = Registry(
+    "latency model", "name the kind under `@prices` in a file of genz_core/latency"
+)
 
 _Arguments = Callable[[Conditions, Op], dict[str, Any]]
 

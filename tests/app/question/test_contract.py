@@ -333,7 +333,10 @@ def test_every_parameter_has_a_control_on_a_page():
     drawn = {*controls(), *re.findall(r'"(?:sensitivity_)?(\w+)"', forms)}
     # a page has an upload of a trace instead
     missing = sorted(set(PARAMETERS) - drawn - {"lengths"})
-    assert not missing, f"no page has a control for: {', '.join(missing)}"
+    assert not missing, (
+        f"no page has a control for: {', '.join(missing)}; name it in DRAWER of "
+        "app/dashboard/question_form.py"
+    )
     FILLED["forms"] += len(PARAMETERS) - 1
 
 

@@ -61,14 +61,15 @@ ENDS = [
 
 def test_every_page_has_its_tests_here_or_in_a_file_of_its_own():
     files = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
-    assert set(PAGES) <= {*TITLES, *files}
+    without = sorted(set(PAGES) - {*TITLES, *files})
+    assert not without, f"add to TITLES of this file, or test in a file test_<page>.py: {without}"
 
 
 @pytest.mark.parametrize("page", TITLES)
 def test_a_page_opens_without_an_exception_under_its_title(page: str):
     app = shown(page)
     assert not app.exception and not app.error
-    assert app.title[0].value == TITLES[page]
+    assert app.title[0].value == TITLES[page], "has the page a line in app/main.py?"
 
 
 @pytest.mark.by_day(5)
