@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.profilers.test_store import measurement
 
 import hardware_db
 from app.measuring import run_store
@@ -27,6 +26,7 @@ from hardware_db.profiles import measured_profiles
 from profilers.runs.store import Store
 from tests.app.pages import ROOT, opened
 from tests.hardware_db.system_documents import BOARD
+from tests.profilers.runs.test_store import measurement
 
 KEY = RecipeKey("vllm", 8030261248, "h100-sxm5-80gb", "bf16")
 MINE = MeasuredRecipe(Recipe(0.5, 1.2, 3), {"memory_efficiency": 0.8}, "My model", own=True)

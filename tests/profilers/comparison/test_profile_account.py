@@ -6,7 +6,6 @@ import dataclasses
 
 import pandas as pd
 import pytest
-from tests.profilers.test_compare import SYSTEM, measured_like
 
 import genz_core
 import profilers
@@ -17,6 +16,7 @@ from profilers.comparison.profile_account import _of_format, of_report
 from profilers.matching.measured_step import MeasuredPhase
 from profilers.schema import PhaseTiming
 from profilers.timeline.step_launches import StepLaunches
+from tests.profilers.comparison.test_compare import SYSTEM, measured_like
 
 QWEN = "torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
 SUMMARY = "csv/llm-perf-opt/decode_cuda_gpu_kern_sum.csv"
