@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -152,6 +153,8 @@ def show(stated: Stated, named: Named) -> None:
     if running.status != "ok":
         st.warning(f"This load does not run as it is: {plain(running.status)}.",
                    icon=":material/warning:")  # fmt: skip
+    if not math.isfinite(running.requests_per_s):
+        return
     _cards(named, running)
     ways = named["ways"]
     if not ways:

@@ -36,6 +36,12 @@ def test_a_day_that_is_none_is_a_sentence():
     assert not app.exception and "24" in app.error[0].value
 
 
+def test_a_deployment_without_a_rate_says_why_and_draws_no_day():
+    app = opened("plan", part="Economics", tp=64)
+    assert not app.exception and not charts(app)
+    assert "does not run as it is" in " ".join(one.value for one in app.warning)
+
+
 def test_the_price_is_that_of_the_same_users_on_page_overview():
     asked = {"batch": 32, "engine": "vllm"}
     economics = cards(shown("plan", part="Economics", **asked))
