@@ -73,7 +73,7 @@ class Speculation:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryTokens:
     """New tokens of a generating request: all, drafted ones, and sampled ones.
 
     branches: sequences of the request, each with that many.

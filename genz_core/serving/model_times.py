@@ -21,7 +21,7 @@ from genz_core.common.memo import ByIdentity
 from genz_core.compiled.lanes import Lanes
 from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
-from genz_core.models.speculative import Query
+from genz_core.models.speculative import QueryTokens
 from genz_core.serving.deduplicate import picked_columns
 from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import (
@@ -96,7 +96,7 @@ class ModelTimes:
     prompt_s: Array
     sizes: Sizes
     ranks: Array
-    query: Query
+    query: QueryTokens
 
     @classmethod
     def of(
@@ -104,7 +104,7 @@ class ModelTimes:
         deployed: Deployment,
         parallelism: Parallelism,
         sizes: Sizes,
-        query: Query,
+        query: QueryTokens,
         without: str = "",
     ) -> ModelTimes:
         """Price the nodes; every degree of `parallelism` an array [configs], `pp` the same in all.

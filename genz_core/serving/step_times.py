@@ -14,7 +14,7 @@ from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.models.speculative import (
     TARGET_STATES,
-    Query,
+    QueryTokens,
     Speculation,
     SpeculativeModel,
     draft_parallelism,
@@ -47,12 +47,12 @@ class Drafting:
     ) -> Drafting:
         """Price the passes of a draft; `parallelism` is its target's."""
         split = draft_parallelism(draft.model, parallelism)
-        verified = Query(1 + speculation.draft_tokens, speculation.draft_tokens)
+        verified = QueryTokens(1 + speculation.draft_tokens, speculation.draft_tokens)
         return cls(
             speculation.extending,
             ModelTimes.of(draft, split, sizes, verified),
             speculation.single,
-            ModelTimes.of(draft, split, sizes, Query(), without=TARGET_STATES),
+            ModelTimes.of(draft, split, sizes, QueryTokens(), without=TARGET_STATES),
         )
 
     def picked(self, chosen: Places) -> Drafting:
@@ -100,7 +100,7 @@ class StepTimes:
         engine = deployed.engine
         if not isinstance(deployed.model, SpeculativeModel):
             many = sizes.branches
-            query = Query(many, 0, many, many)
+            query = QueryTokens(many, 0, many, many)
             return cls(ModelTimes.of(deployed, parallelism, sizes, query), None, engine)
         if sizes.branches > 1:
             raise InvalidValue(
@@ -109,7 +109,7 @@ class StepTimes:
             )
         speculation, target = deployed.model.speculation, deployed.model.model
         drafted = speculation.draft_tokens
-        verified = Query(1 + drafted, drafted, 1 + drafted)
+        verified = QueryTokens(1 + drafted, drafted, 1 + drafted)
         times = ModelTimes.of(Deployment(target, system, engine), parallelism, sizes, verified)
         if speculation.draft is None:
             return cls(times, None, engine)

@@ -1,8 +1,4 @@
-"""Piecewise-linear functions of one and of two numbers, fast for single values.
-
-Where they are called millions of times, `of` is called by its name: Python 3.11 finds a method
-faster than the `__call__` of an instance.
-"""
+"""Piecewise-linear functions of one and of two numbers, fast for single values."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ class Curve:
         self._values = [float(value) for value in values]
         self._kept: dict[float, float] = {}
 
-    def of(self, at: float) -> float:
+    def __call__(self, at: float) -> float:
         if at <= 0:
             return 0.0
         value = self._kept.get(at)
@@ -32,8 +28,6 @@ class Curve:
                 self._kept.clear()
             value = self._kept[at] = _between(self._nodes, self._values, at)
         return value
-
-    __call__ = of
 
 
 class Surface:
@@ -47,7 +41,7 @@ class Surface:
         self._values = np.asarray(values, dtype=float)
         self._rows_at: dict[float, list[float]] = {}
 
-    def of(self, row: float, column: float) -> float:
+    def __call__(self, row: float, column: float) -> float:
         if row <= 0:
             return 0.0
         line = self._rows_at.get(row)
@@ -58,8 +52,6 @@ class Surface:
             mixed = self._values[at] * (1.0 - share) + self._values[at + 1] * share
             line = self._rows_at[row] = mixed.tolist()
         return _between(self._columns, line, column)
-
-    __call__ = of
 
 
 def _cell(nodes: list[float], at: float) -> tuple[int, float]:

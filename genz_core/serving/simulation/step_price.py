@@ -16,7 +16,12 @@ import numpy as np
 from genz_core.common.memo import ByIdentity
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
-from genz_core.models.speculative import TARGET_STATES, Query, SpeculativeModel, draft_parallelism
+from genz_core.models.speculative import (
+    TARGET_STATES,
+    QueryTokens,
+    SpeculativeModel,
+    draft_parallelism,
+)
 from genz_core.serving.simulation.interpolation import Curve, Surface
 from genz_core.serving.simulation.price_grids import (
     PricedShares,
@@ -52,8 +57,8 @@ class StepTime(NamedTuple):
 class StepPrice(Protocol):
     """The time of a step of lock-step ranks: our tables, or your own predictor.
 
-    The two numbers of a `StepTime`, which need not be one: of millions of steps the names cost more
-    than the numbers.
+    Returns the two numbers of a `StepTime`; a plain pair is faster where millions of steps are
+    priced.
     """
 
     def __call__(self, ranks: Sequence[RankWork]) -> tuple[float, float]: ...
@@ -72,7 +77,7 @@ class ScaledPrice:
 
     def __call__(self, ranks: Sequence[RankWork]) -> tuple[float, float]:
         """See `StepPrice`."""
-        latency, stage = self.price.__call__(ranks)
+        latency, stage = self.price(ranks)
         if self.prompts != 1.0:
             for rank in ranks:
                 if rank.prompts:
@@ -166,10 +171,10 @@ class _Stage:
         if decodes:
             context = tokens / decodes
             if not prompts:
-                return self.alone.of(decodes, context)
-            seconds = self.decodes.of(decodes, context)
+                return self.alone(decodes, context)
+            seconds = self.decodes(decodes, context)
         for new, cached in prompts:
-            seconds += self.prompts.of(new, cached)
+            seconds += self.prompts(new, cached)
         for shared in self.joined:
             seconds += shared.seconds(rank)
         return seconds
@@ -183,7 +188,7 @@ class ModelTables:
 
     __slots__ = ("_query_sampled", "_query_tokens", "_stages")
 
-    def __init__(self, stages: Sequence[_Stage], query: Query) -> None:
+    def __init__(self, stages: Sequence[_Stage], query: QueryTokens) -> None:
         self._stages = stages
         self._query_tokens, self._query_sampled = query.tokens, query.sampled
 
@@ -193,7 +198,7 @@ class ModelTables:
         deployed: Deployment,
         parallelism: Parallelism,
         extent: Extent,
-        query: Query,
+        query: QueryTokens,
         without: str = "",
     ) -> ModelTables:
         """Price a deployment's steps within `extent`.  without: module whose operators are left
@@ -356,16 +361,16 @@ def _priced(
     deployed = deploy(model, system, engine)
     engine = deployed.engine
     if not isinstance(deployed.model, SpeculativeModel):
-        return StepTables(ModelTables.of(deployed, parallelism, extent, Query()), engine)
+        return StepTables(ModelTables.of(deployed, parallelism, extent, QueryTokens()), engine)
     speculation, target = deployed.model.speculation, deployed.model.model
     drafted = speculation.draft_tokens
-    verified = Query(1 + drafted, drafted, 1 + drafted)
+    verified = QueryTokens(1 + drafted, drafted, 1 + drafted)
     tables = ModelTables.of(Deployment(target, system, engine), parallelism, extent, verified)
     if speculation.draft is None:
         return StepTables(tables, engine)
     draft = Deployment(speculation.draft, system, engine)
     split = draft_parallelism(speculation.draft, parallelism)
-    first = ModelTables.of(draft, split, extent, Query(1 + drafted, drafted))
-    later = ModelTables.of(draft, split, extent, Query(), without=TARGET_STATES)
+    first = ModelTables.of(draft, split, extent, QueryTokens(1 + drafted, drafted))
+    later = ModelTables.of(draft, split, extent, QueryTokens(), without=TARGET_STATES)
     drafting = _Drafting(speculation.extending, first, speculation.single, later, 1 + drafted)
     return StepTables(tables, engine, drafting)

@@ -169,7 +169,7 @@ class Worker:
             _work(rank.lanes[lane], plan, steps)
             for rank, plan in zip(self.ranks, plans, strict=True)
         ]
-        latency_s, stage_s = self.price.__call__(works)  # found faster than by the instance
+        latency_s, stage_s = self.price(works)
         factor = self.jitter.factor(steps) if self.jitter else 1.0
         flight = Flight(lane, now, latency_s * factor, steps, plans, waits)
         self.flights[lane] = flight
