@@ -239,9 +239,9 @@ OWN_RUNS = (
     "that no draw of theirs took, all rows."
 )
 KNOWN = (
-    "**recipe**: this model and format were measured on the device; **few**: calibrated with three "
-    "runs of one's own; **device**: static batches of an engine that was measured there; **none**: "
-    "nothing of it."
+    "**recipe**: this model and format were measured on the device; **release**: they were, under "
+    "other releases of the engine alone; **few**: calibrated with three runs of one's own; "
+    "**device**: static batches of an engine that was measured there; **none**: nothing of it."
 )
 
 

@@ -293,7 +293,7 @@ def step_markdown(estimate: Estimate, phase: str) -> str:
     whole = intervals.step_latency(estimate, phase)
     words += f" + host {quantities.seconds(host)}"
     if learned := float(step.learned_s[0]):
-        sign = "+" if learned > 0 else "-"
+        sign = "+" if learned > 0 else "−"
         words += f" {sign} {quantities.seconds(abs(learned))}, as measured runs of near loads teach"
     words += f" = {_trusted(whole)}"
     if phase == "prefill":

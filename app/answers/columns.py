@@ -27,6 +27,7 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
     "bytes": quantities.size,
     "tok/s": quantities.tokens_rate,
     "seq/s": partial(quantities.rate, unit="sequences/s"),
+    "J": partial(quantities.rate, unit="J"),
     "$": quantities.dollars,
     "$/h": quantities.dollars,
     "share": quantities.percent,

@@ -7,12 +7,14 @@ from typing import Any
 
 from app.answers.columns import COLUMNS, Column
 from app.charts.figure import Figure
+from app.charts.labels import wrapped
 from app.charts.parts import guide_upwards, line, lying_bars, time_axis
 from app.charts.style import Look, blank
 from app.decide.sensitivity import RESOURCES, Figures, Ridge, Sensitivity
 from app.decide.study import label
 from app.wording import quantities
 
+_NAMES_PX = 170.0  # width of names beside bars, on a telephone
 _SIZES: Mapping[str, str] = {"decode": "Batch [sequences]", "prefill": "Prompt [tokens]"}
 #: Figures that a study's chart can show, by column name of its rows.
 FIGURES: Mapping[str, Column] = {
@@ -73,28 +75,31 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
 
 
 def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look) -> Figure:
-    """One figure of every combination that runs, the first on top, with the bound of its decode
-    step.
+    """One figure of every combination that runs, the first on top; the bound of its decode step
+    on hover.
 
     rows: of `app.decide.study.Study`.  figure: of `FIGURES`.
     """
     drawn = [row for row in rows if row.get(figure) is not None]
     column = FIGURES[figure]
-    chart = blank(look, title, 130 + 30 * len(drawn))
+    names = {label(row): "<br>".join(wrapped(label(row), 12.0, _NAMES_PX)) for row in drawn}
+    most = max((name.count("<br>") + 1 for name in names.values()), default=1)
+    chart = blank(look, title, 130 + max(30, 15 * most + 8) * len(drawn))
     for at, technique in enumerate(dict.fromkeys(row["technique"] for row in drawn)):
         mine = [row for row in drawn if row["technique"] == technique]
-        said = [f"{column.words(row[figure])}, {row['decode_bound_by']}" for row in mine]
+        said = [column.words(row[figure]) for row in mine]
         chart.add_trace(
             lying_bars(
-                [label(row) for row in mine], [row[figure] for row in mine], technique,
+                [names[label(row)] for row in mine], [row[figure] for row in mine], technique,
                 look.classes[at % len(look.classes)],
-                "%{y}<br>%{text}<extra></extra>", text=said, textposition="auto",
+                "%{y}<br>%{text}, %{customdata}<extra></extra>", text=said, textposition="auto",
+                customdata=[row["decode_bound_by"] for row in mine],
             )
         )  # fmt: skip
     chart.update_xaxes(title_text=column.title, rangemode="tozero")
     chart.update_yaxes(
         showgrid=False, tickfont_color=look.ink, automargin=True,
-        categoryorder="array", categoryarray=[label(row) for row in drawn][::-1],
+        categoryorder="array", categoryarray=[*names.values()][::-1],
     )  # fmt: skip
     chart.update_layout(barmode="overlay", bargap=0.35, margin={"t": 40, "b": 72})
     return chart

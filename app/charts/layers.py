@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.charts.figure import Figure, Trace, scatter
-from app.charts.style import CLASS_NAMES, Look, blank
+from app.charts.style import BUTTONS, CLASS_NAMES, Look, blank
 from app.model_inside.layer_tree import GraphLine
 from app.wording import quantities
 
@@ -21,7 +21,7 @@ def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
     """The lines of a layer graph from top to bottom.  chosen: id of the operator shown in
     detail.
     """
-    figure = blank(look, "", _ROW_PX * len(lines) + 16)
+    figure = blank(look, "", _ROW_PX * len(lines) + BUTTONS + 12)
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
     _edges(figure, lines, look)
     _bars(figure, lines, total, look)
@@ -29,7 +29,7 @@ def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
     figure.update_xaxes(range=[0, 1], visible=False, fixedrange=True)
     figure.update_yaxes(range=[len(lines) - 0.4, -0.6], visible=False, fixedrange=True)
     figure.update_layout(
-        margin={"t": 4, "b": 4, "l": 4, "r": 4},
+        margin={"t": BUTTONS, "b": 4, "l": 4, "r": 4},
         clickmode="event+select",
         hovermode="closest",
         hoverdistance=120,

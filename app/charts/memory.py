@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace, bar
 from app.charts.parts import corner_words
-from app.charts.style import Look, blank
+from app.charts.style import BUTTONS, Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
 
@@ -34,7 +34,7 @@ def stacked(
     table: `at` (batch or tokens) and bytes by part of `PARTS`.  limits: bytes by name.
     scenario_at: the scenario's value of `at`, whose bar is marked.
     """
-    figure = blank(look, "", 460)
+    figure = blank(look, "", 484)
     labels = [quantities.tokens(value) for value in table["at"]]
     for part in PARTS:
         figure.add_trace(part_bars(part, labels, table[part], look, lying=False))
@@ -66,7 +66,9 @@ def stacked(
         tickvals=labels,
         ticktext=marked,
     )
-    figure.update_layout(barmode="stack", bargap=0.25, margin={"t": 24, "b": 110, "l": 60, "r": 24})
+    figure.update_layout(
+        barmode="stack", bargap=0.25, margin={"t": BUTTONS + 22, "b": 110, "l": 60, "r": 24}
+    )
     return figure
 
 
@@ -124,7 +126,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
 
     parts: bytes by part of `PARTS`.  limits: bytes by name.
     """
-    figure = blank(look, "", 190)
+    figure = blank(look, "", 214)
     for part in PARTS:
         trace = part_bars(part, [""], [parts[part]], look)
         words, color = trace["name"], trace["marker"]["color"]
@@ -147,7 +149,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     figure.update_layout(
         barmode="stack",
         bargap=0.1,
-        margin={"t": 24, "b": 84, "l": 18, "r": 16},
+        margin={"t": BUTTONS + 22, "b": 84, "l": 18, "r": 16},
         uniformtext={"minsize": 11, "mode": "hide"},
     )
     return figure

@@ -28,6 +28,8 @@ CLASS_NAMES: Mapping[str, str] = {
 }
 CLASSES = tuple(CLASS_NAMES)
 HOST = "Host and pipeline"
+#: Height of the buttons at a chart's upper edge, which a touch screen always shows [px].
+BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.
 PARTS: Mapping[str, tuple[str, int]] = {
     "compute": ("Compute", 0),

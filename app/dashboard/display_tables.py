@@ -116,7 +116,7 @@ def operator_columns() -> dict[str, Any]:
         "80 % high [µs]": number(format="localized", help=_TRUST),
         "bound [µs]": number(format="localized", help=bound),
         "of bound": st.column_config.ProgressColumn(
-            "of bound", format="percent", min_value=0, max_value=1, width=90,
+            "of bound", format="percent", min_value=0, max_value=1, width=72,
             help="The bound over the predicted time",
         ),
         "GFLOP": number(format="localized", help="All runs, one device"),

@@ -41,6 +41,7 @@ HEADINGS: Mapping[str, tuple[str, str]] = {
     "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
     "series": ("series", "Operator, device and format together are one series of points"),
 }
+_METRICS = {r"^tpot_s\b": "TPOT", r"^ttft_s\b": "TTFT"}
 
 
 def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bool = False) -> None:
@@ -139,6 +140,8 @@ def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
     st.subheader(title, anchor=False)
     if rows:
         shown = pd.DataFrame(rows).dropna(axis=1, how="all")
+        if "metric" in shown:
+            shown["metric"] = shown["metric"].replace(_METRICS, regex=True)
         headings = {
             name: st.column_config.Column(label, help=meaning)
             for name, (label, meaning) in HEADINGS.items()

@@ -18,7 +18,7 @@ from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
 from app.planning.answer import Answer
 from app.planning.manifests.bundle import archive, bundle
-from app.planning.plan_text import chance, ranked_words, with_prefill
+from app.planning.plan_text import chance, priced_words, ranked_words, with_prefill
 from app.planning.targets import FIGURES
 from app.wording import quantities
 from genz_core.errors import InvalidValue
@@ -211,8 +211,7 @@ def markdown(named: Named) -> str:
 def _asked(named: Named) -> str:
     targets = ", ".join(named["targets"]) or "no targets"
     return (
-        f"{demand_words(named)}; {targets}; {named['deployments']:,} deployments priced, "
-        f"{named['meet_targets']:,} meet the targets; ranked by {ranked_words(named)}."
+        f"{demand_words(named)}; {targets}; {priced_words(named)}; ranked by {ranked_words(named)}."
     )
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import genz_core
 import model_registry
 from app.model_inside import layer_tree
-from app.question.question import Question
+from app.model_inside.operator_detail import mean_graph
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.scenario import Resolved
@@ -79,7 +79,7 @@ def _source(setup: Setup) -> str | dict[str, Any]:
 def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:
     """The estimate of one step of `model` with the scenario, system and engine of `resolved`.
 
-    phase: "prefill", or "decode" for the step in the middle of the output.
+    phase: "prefill", or "decode" for the mean step over the output, as in tables of operators.
 
     Raises:
         RidgelineError: degrees that cannot split the model.
@@ -92,15 +92,7 @@ def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:
         raise InvalidParallelism(message)
     if phase == "prefill":
         return genz_core.prefill(runs, resolved.system, scenario.workload, degrees, resolved.engine)
-    context = halfway_context(scenario)
-    return genz_core.decode_step(
-        runs, resolved.system, scenario.batch, context, degrees, resolved.engine
-    )
-
-
-def halfway_context(scenario: Question) -> int:
-    """Tokens in the cache of a sequence in the middle of its output."""
-    return scenario.isl + scenario.osl // 2
+    return genz_core.decode(runs, resolved.system, scenario.workload, degrees, resolved.engine)
 
 
 def operators_by_key(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:
@@ -144,8 +136,9 @@ def compared_figures(
         _row("Active per token", built.active_parameters, traced.active_parameters,
              quantities.parameters),
     ]  # fmt: skip
+    graphs = [mean_graph(step) for step in steps]
     for name, field, classes, words in _FIGURES:
-        built_sum, traced_sum = (graph_total(step.graph, field, classes) for step in steps)
+        built_sum, traced_sum = (graph_total(graph, field, classes) for graph in graphs)
         rows.append(_row(name, built_sum, traced_sum, words))
     built_time, traced_time = map(operators_latency, steps)
     row = _row(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from app.wording import quantities
 from genz_core.common.registry import KINDS
 from genz_core.precision import bytes_of
-from genz_core.types import Op
+from genz_core.steps.step import StepEstimate
+from genz_core.types import Graph, Op
 
 _SCORES = "2 × {sequences} × {pairs} × {heads} × {head_dim} / {ratio}"
 _PER_ELEMENT = "{elements} × {per_element}"
@@ -49,6 +51,31 @@ class TensorTraffic:
 def scalar(value: Any) -> float:
     """A figure of a single configuration, a number or an array of one, as a float."""
     return float(np.asarray(value, dtype=float).reshape(-1)[0])
+
+
+def mean_run(step: StepEstimate, row: int) -> Op:
+    """An operator of a step of one configuration, its numbers averaged over the contexts of a mean
+    decode step; those of the first chunk where a prompt has several.
+    """
+    op, weights = step.op(row), step.node_weights
+    if weights is None or not math.isclose(float(weights[:, 0].sum()), 1.0):
+        return op
+
+    def mean(value: Any) -> Any:
+        return float(np.ravel(value) @ weights[:, 0]) if np.size(value) > 1 else value
+
+    numbers = {
+        one.name: mean(getattr(op, one.name))
+        for one in fields(op)
+        if isinstance(getattr(op, one.name), np.ndarray)
+    }
+    return replace(op, **numbers, dims={name: mean(value) for name, value in op.dims.items()})
+
+
+def mean_graph(step: StepEstimate) -> Graph:
+    """The graph of a step of one configuration with the operators of `mean_run`."""
+    graph = step.graph
+    return replace(graph, ops=tuple(mean_run(step, row) for row in range(len(graph.ops))))
 
 
 def flops_formula(op: Op) -> FlopsFormula | None:

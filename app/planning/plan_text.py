@@ -26,6 +26,14 @@ def ranked_words(named: Mapping[str, Any]) -> str:
     )
 
 
+def priced_words(named: Mapping[str, Any]) -> str:
+    """How many deployments were priced, and how many meet the targets, or sustain the load where
+    there are none.
+    """
+    good = "meet the targets" if named["targets"] else "sustain the load"
+    return f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} {good}"
+
+
 def missed(named: Mapping[str, Any]) -> str:
     """How many further deployments missed the targets only in simulation; "" for none."""
     count = named["rejected_by_simulation"]
@@ -48,9 +56,8 @@ def _pays(named: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _best(named: Mapping[str, Any]) -> Iterator[str]:
-    tried = f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet"
-    wanted = ", ".join(named["targets"]) or "no targets"
-    yield f"{tried} {wanted}{missed(named)}; ranked by {ranked_words(named)}"
+    wanted = f": {', '.join(named['targets'])}" if named["targets"] else ""
+    yield f"{priced_words(named)}{wanted}{missed(named)}; ranked by {ranked_words(named)}"
     if not named["plans"]:
         return
     best = named["plans"][0]

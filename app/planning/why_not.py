@@ -11,7 +11,7 @@ import numpy as np
 from app.planning.candidates import Candidates
 from app.planning.search import Found
 from app.planning.shortlist import Plan, Shortlist
-from app.planning.targets import Target
+from app.planning.targets import Figure, Target
 from app.wording import quantities
 from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array, Mask
@@ -134,7 +134,7 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
     if np.isnan(mine):
         return f"has no {by.title}: the system states no price"
     if theirs and abs(mine / theirs - 1.0) > _ALIKE:
-        return f"{by.title} {by.shown(mine)} against {by.shown(theirs)}"
+        return f"{by.title} {_to_four(by, mine)} against {_to_four(by, theirs)}"
     fewer = columns["devices"][at] - columns["devices"][best]
     if fewer > 0:
         return f"as good, but with {int(fewer)} more devices"
@@ -144,6 +144,12 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
     if here == there:
         return f"as good, and meets the targets as surely ({here})"
     return f"as good, and meets the targets with {here} against {there}"
+
+
+def _to_four(figure: Figure, value: float) -> str:
+    """A figure for a reader; money with four digits, so that close ones differ: "$0.6660"."""
+    money = figure.declared.unit.startswith("$")
+    return f"${quantities.digits(value, 4)}" if money else figure.shown(value)
 
 
 def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | None:

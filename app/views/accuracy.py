@@ -9,6 +9,7 @@ from app.accuracy import likely_causes, measured_points, shipped_errors, worked_
 from app.charts import parity
 from app.charts.figure import Figure
 from app.dashboard import caches, explanations, export, sidebar
+from app.dashboard.load import batches_words
 from app.dashboard.widgets import Points, choose, parity_and_errors, pick, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
@@ -114,7 +115,7 @@ def measured_points_area(area: str) -> None:
 
 def one_number() -> None:
     """Draw the area How a number is made: an operator of the sidebar's scenario worked through."""
-    _, resolved, estimate = sidebar.priced_setup()
+    batch, resolved, estimate = sidebar.priced_setup()
     sidebar.say_trace()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         phase = choose("Phase", PHASES, "made_phase", default="prefill")
@@ -122,10 +123,9 @@ def one_number() -> None:
         names = worked_example.operators_by_time(step)
         row = st.selectbox("Operator", list(names), format_func=names.get, key=f"made_{phase}")
     work = worked_example.work_through(step, row)
-    st.caption(
-        sidebar.describe(setup)
-        + f" · engine {plain(resolved.engine.name)} · the sidebar's scenario"
-    )
+    st.caption(f"{sidebar.describe(batch)} · engine {plain(resolved.engine.name)}")
+    if setup.scenario.kind != "batch":
+        st.caption(batches_words({"": batch}))
     st.markdown(worked_example.markdown(work, phase))
     titled_table("Its constants", worked_example.constant_rows(work), "constants")
     st.markdown(worked_example.step_markdown(estimate, phase))

@@ -60,7 +60,7 @@ def _operators_and_chart(step: operators.Step, part: str) -> tuple[dict[str, Fig
         f"{sidebar.describe(step.setup)} · one device. Choose a row, or click in the chart: it is "
         "marked in both and explained below."
     )
-    left, right = st.columns([9, 11], gap="medium")
+    left, right = st.columns(2, gap="medium")
     with left:
         table = operators.operators(step)
     with right:

@@ -44,6 +44,11 @@ def without_links(document: str) -> str:
     return text.replace("$", r"\$")
 
 
+def unbroken(sentence: str) -> str:
+    """A sentence whose percent signs stay on the line of their numbers."""
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", sentence)
+
+
 def chart_text(text: str) -> str:
     """External text for a chart, whose labels interpret tags such as <a> and <br>."""
     line = " ".join(_INVISIBLE.sub("\ufffd", text).split())

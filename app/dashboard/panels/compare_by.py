@@ -161,8 +161,10 @@ def _cell(table: Table, name: str, label: str) -> str | None:
     if value.seconds != value.seconds:
         return None
     star = "★ " if model.best(table, name) == label else ""
-    trust = f" [{value.trust}]" if HEADLINES[name].unit == "s" else ""
-    return f"{star}{HEADLINES[name].words(value.seconds)}{trust}"
+    column = HEADLINES[name]
+    stated = column.unit == "s" or value.low_s == value.low_s
+    trust = f" [{column.span(value.low_s, value.high_s)}]" if stated else ""
+    return f"{star}{column.words(value.seconds)}{trust}"
 
 
 def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:

@@ -226,10 +226,10 @@ def show_phases(comparison: Comparison) -> None:
                 card(
                     f"{plain(row['phase'].capitalize())}, wall time",
                     quantities.seconds(row["wall_s"]),
-                    f"busy for {quantities.seconds(row['busy_s'])}, "
                     f"{quantities.seconds(row['predicted_wall_s'])} predicted",
-                    "From the first to the last activity of a step on the device; the prediction "
-                    "has the host's time in it.",
+                    "From the first to the last activity of a step on the device, which was busy "
+                    f"for {quantities.seconds(row['busy_s'])} of it; the prediction has the host's "
+                    "time in it.",
                 )
 
     for row in comparison.phases.to_dict("records"):

@@ -114,7 +114,7 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     # through a target with that speed
     marked = any(abs(at / speed - 1.0) < 0.05 for at, _ in lines)
     if x.name == "interactivity" and not marked:
-        lines = [*lines, (float(speed), f"{speed} tok/s of each user")]
+        lines = [*lines, (float(speed), f"{speed} tok/s for each user")]
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
     key = f"frontiers-{x.name}-{y.name}"
     export.chart(figure, key, f"{y.words} against {x.words}",

@@ -22,7 +22,7 @@ from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
-from app.wording.markdown import plain
+from app.wording.markdown import plain, unbroken
 
 _SEQUENCES = COLUMNS["sequences_per_s_per_device"]
 
@@ -44,7 +44,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
         latency_cards(row, fits=fits)
         _other_cards(resolved, row, load.words, fits)
     if fits:
-        st.markdown(_causes(setup, row))
+        st.markdown(unbroken(_causes(setup, row)))
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     bounds = latency_bounds(setup)
     most = load_curves.most_within(setup, load.name, limits_of(bounds)) if bounds else None

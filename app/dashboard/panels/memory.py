@@ -120,7 +120,7 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     export.chart(over, "memory-over", f"Memory per device over {axis}")
     what = "sequences" if axis == "batch" else "input tokens"
     stops = (
-        f"It stops fitting beyond {quantities.count(most)} {what}"
+        f"A static batch stops fitting beyond {quantities.count(most)} {what}"
         if most
         else "It fits nowhere here"
     )

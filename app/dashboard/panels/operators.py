@@ -89,7 +89,7 @@ def detail(step: Step) -> None:
     row = step.chosen
     if row is None or row >= len(priced.graph.ops):
         row = max(range(len(priced.graph.ops)), key=lambda at: float(priced.operators_s[at, 0]))
-    op = priced.graph.ops[row]
+    op = operator_detail.mean_run(priced, row)
     st.subheader(op.name, anchor=False)
     st.caption(
         f"{op.kind} · {builder_and_trace.operator_place(op)} · {op.count:,.0f} × a step · "

@@ -21,7 +21,7 @@ from app.decide.plan_query import Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.plan_text import beside, ranked_words, shape
+from app.planning.plan_text import beside, priced_words, ranked_words, shape
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -104,7 +104,11 @@ def _best(named: Named) -> None:
         share, known = best["probability"], best["probability_validated"]
         card(
             "Meets all targets",
-            quantities.NOT_VALIDATED if share is None else quantities.chance(share),
+            "–"
+            if not named["targets"]
+            else quantities.NOT_VALIDATED
+            if share is None
+            else quantities.chance(share),
             ", ".join(named["targets"]) or "no targets"
             if known or share is None
             else quantities.NOT_VALIDATED,
@@ -118,8 +122,7 @@ def _best(named: Named) -> None:
         st.markdown(f"What would settle it: {plain(found['words'])}.")
         st.code(found["command"], language="bash", wrap_lines=True)
     st.caption(
-        f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet the targets; "
-        f"ranked by {ranked_words(named)}."
+        f"{priced_words(named)}; ranked by {ranked_words(named)}."
         + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
            if best["beyond_measurements"] else "")
     )  # fmt: skip

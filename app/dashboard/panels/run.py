@@ -89,7 +89,8 @@ def abilities() -> str:
         "timelines (nsys)": which("nsys") is not None,
         "counters of kernels (ncu)": which("ncu") is not None,
     }
-    here, missing = (", ".join(n for n in tools if tools[n] is state) for state in (True, False))
+    here = ", ".join(name for name, found in tools.items() if found)
+    missing = " or ".join(name for name, found in tools.items() if not found)
     return f"This machine measures {here or 'nothing yet'}{f'; not {missing}' if missing else ''}."
 
 

@@ -68,9 +68,8 @@ def answers(setup: Setup) -> None:
     st.caption(
         "Elasticities: percent of the figure for one percent of the resource, priced anew: a "
         "resource that binds no operator counts, too, as arithmetic and memory traffic of a kernel "
-        "overlap in part. Those of a time add "
-        "up to −1 where only these resources make it; what lacks is the latency of links. Under "
-        "load, capacity counts where the cache is full."
+        "overlap in part. Those of a time add up to −1 where only these resources make it; what is "
+        "missing is the latency of links. Under load, capacity counts where the cache is full."
     )
     export.downloads("sensitivity", shown, table, setup)
 

@@ -20,6 +20,7 @@ from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
+from app.wording.markdown import unbroken
 from genz_core import Estimate, economics
 from genz_core.models.model_kinds import generates
 
@@ -51,7 +52,7 @@ def static_answer(
             name = phase.capitalize() if generates(estimate.model) else "The pass"
             parts = parts_of(step_of(estimate, phase))
             advice = quantities.advice(metric, levers[phase], parts)
-            st.markdown(f"{quantities.limits(name, parts)}; {advice}.")
+            st.markdown(unbroken(f"{quantities.limits(name, parts)}; {advice}."))
     figures = _charts(estimate)
     metrics = " and ".join(_metrics(estimate).values())
     steps = " and ".join(_steps(estimate))

@@ -23,3 +23,14 @@ def test_where_nothing_fits_the_least_bar_is_still_seen_whole():
         memory.stacked(table, "Batch", {"usable": 23e9, "capacity": 26e9}, style.LIGHT)
     )
     assert figure.layout.yaxis.range[1] > 400  # GB: four parts of 100
+
+
+def test_words_above_the_bars_stand_below_the_buttons_of_a_touch_screen():
+    table = {"at": [1, 2]} | {name: [30e9, 60e9] for name in memory.PARTS}
+    limits = {"usable": 150e9, "capacity": 160e9}
+    parts = {name: 30e9 for name in memory.PARTS}
+    for figure in (
+        memory.stacked(table, "Batch", limits, style.LIGHT),
+        memory.single(parts, limits, style.LIGHT),
+    ):
+        assert checked(figure).layout.margin.t >= style.BUTTONS + 20  # a line of text

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.charts import chip_lab, labels, style
 from app.decide.study import study
 from genz_core.errors import InvalidValue
 from hardware_db import yaml_document
@@ -31,6 +32,13 @@ def test_hbm4_shortens_the_least_time_of_memory_by_its_bandwidth():
     assert hbm4["usd_per_million_tokens"] < now["usd_per_million_tokens"]
     assert now["decode_bound_by"].startswith("memory")
     assert now["prefill_bound_by"].startswith("compute")
+
+
+def test_names_beside_the_bars_are_wrapped_for_a_telephone():
+    figure = chip_lab.bars(rows_of("hbm4"), "tpot_s", "HBM4", style.LIGHT)
+    names = [name for trace in figure.document()["data"] for name in trace["y"]]
+    assert len(names) == len(set(names)) == 6 and any("<br>" in name for name in names)
+    assert all(labels.width(name, 12.0) < labels.TELEPHONE / 2 for name in names)
 
 
 def test_a_chip_of_little_arithmetic_gains_nothing_from_drafts():

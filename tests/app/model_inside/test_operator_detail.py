@@ -35,7 +35,8 @@ def test_tensors_are_all_that_an_operator_moves(name: str) -> None:
 
 
 def test_shapes_are_those_of_the_published_layer() -> None:
-    ops = {op.name: op for op in step_of("meta-llama/Llama-3.1-8B", batch=4, osl=128).graph.ops}
+    step = step_of("meta-llama/Llama-3.1-8B", batch=4, osl=128)
+    ops = {op.name: op for op in operator_detail.mean_graph(step).ops}
     shapes = {
         tensor.tensor: tensor.shape for tensor in operator_detail.tensor_traffic(ops["down_proj"])
     }
@@ -43,7 +44,17 @@ def test_shapes_are_those_of_the_published_layer() -> None:
     cache = {
         tensor.tensor: tensor.shape for tensor in operator_detail.tensor_traffic(ops["attention"])
     }
-    assert cache["cache, read"] == "k, v [4, 1,088, 8, 128]"
+    assert cache["cache, read"] == "k, v [4, 1,087, 8, 128]"  # contexts 1,024 to 1,150
+
+
+def test_a_mean_step_shows_the_figures_that_it_is_priced_by() -> None:
+    step = step_of("meta-llama/Llama-3.1-8B", batch=16, osl=256)
+    graph = operator_detail.mean_graph(step)
+    for row, op in enumerate(graph.ops):
+        assert operator_detail.scalar(op.flops) == pytest.approx(float(step.flops[row, 0]))
+    attention = next(op for op in graph.ops if op.name == "attention")
+    formula = operator_detail.flops_formula(attention)
+    assert formula is not None and "× 1,152 ×" in formula.numbers
 
 
 def test_an_operator_without_arithmetic_has_no_formula() -> None:

@@ -95,6 +95,18 @@ def test_without_fit_errors_the_page_says_so(monkeypatch):
     assert operators.info[0].value == "No operator was validated yet."
 
 
+def test_a_number_is_made_of_the_batch_that_stands_for_the_load():
+    captions = [caption.value for caption in opened("How a number is made").caption]
+    assert any("batch 16" in words for words in captions)
+    assert "For a static batch of 16, which stands for the load." in captions
+
+
+def test_every_state_of_knowledge_is_explained():
+    figures = (*shipped_errors.BATCH_METRICS, "tpot_s", "ttft_s")
+    known = {row["known"] for row in shipped_errors.interval_coverage(figures)}
+    assert known and all(f"**{name}**" in shipped_errors.KNOWN for name in known)
+
+
 def test_a_scenario_that_cannot_be_is_one_sentence_where_a_number_is_made():
     app = pages.opened("accuracy", accuracy_area="How a number is made", tp=3)
     assert not app.exception

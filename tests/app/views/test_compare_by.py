@@ -24,6 +24,8 @@ def test_every_axis_opens_with_figures_the_best_marked_and_a_verdict(words: str)
     cells = " ".join(str(value) for value in app.dataframe[0].value.to_numpy().ravel())
     assert "★" in cells
     assert any("is best with" in text.value for text in app.markdown)
+    for row in app.dataframe[0].value.to_dict("records")[:4]:  # what has an interval shows it
+        assert all(" [" in str(value) for value in list(row.values())[1:] if "★" in str(value))
 
 
 @pytest.mark.by_day(1)

@@ -26,6 +26,8 @@ def test_the_page_answers_with_its_defaults():
     app = shown("plan")
     assert not app.exception and not app.error
     assert set(cards(app)) >= {"TTFT", "TPOT", "Devices", "Meets all targets"}
+    assert cards(app)["Meets all targets"] == "–"  # none is stated
+    assert "sustain the load; ranked by" in text(app) and "meet the targets" not in text(app)
 
 
 def test_three_inputs_give_the_answer_that_python_gives():

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.wording.markdown import LONGEST, chart_text, plain, without_links
+from app.wording.markdown import LONGEST, chart_text, plain, unbroken, without_links
 
 HOSTILE = [
     "![x](http://host/b.png)", "[click](https://host)", "[a][b]\n[b]: http://host", "<http://host>",
@@ -59,3 +59,9 @@ def test_a_report_keeps_its_headings_tables_and_code() -> None:
 
 def test_a_chart_takes_no_tags_from_names() -> None:
     assert chart_text("<a href='//host'>x</a>\n&") == "&lt;a href='//host'&gt;x&lt;/a&gt; &amp;"
+
+
+def test_a_percent_sign_stays_with_its_number() -> None:
+    assert unbroken("cut by **34 %**, or 5 % (a % sign)") == (
+        "cut by **34\u00a0%**, or 5\u00a0% (a % sign)"
+    )
