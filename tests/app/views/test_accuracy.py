@@ -79,7 +79,7 @@ def test_splits_stand_apart_and_name_what_was_left_out():
     of_batches = {"one source left out"}
     assert set(splits["split"]) == set(shipped_errors.SERVING_SPLITS) - of_batches
     assert set(splits["metric"]) == {
-        "ttft_s", "ttft_s, possible", "ttft_s, concurrency 1-4", "ttft_s, physics alone",
+        "TTFT", "TTFT, possible", "TTFT, concurrency 1-4", "TTFT, physics alone",
     }  # fmt: skip
     assert any("as they ship: in sample." in caption.value for caption in app.caption)
 
