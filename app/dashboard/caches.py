@@ -18,6 +18,7 @@ import streamlit as st
 import hardware_db
 from app.accuracy import measured_points
 from app.accuracy.likely_causes import run_words
+from app.dashboard.byte_cache import ByteCache
 from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
 from app.scenario.fewest_devices import fewest_devices
@@ -32,7 +33,8 @@ from hardware_db import data_folder
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-_CACHES: list[Any] = []
+#: What clears each cache of this module and of those that use it.
+_CLEARING: list[Callable[[], None]] = []
 
 
 def by_setup(
@@ -44,10 +46,18 @@ def by_setup(
     """
 
     def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        _CACHES.append(lru_cache(maxsize=size)(function))
-        return _CACHES[-1]
+        kept = lru_cache(maxsize=size)(function)
+        _CLEARING.append(kept.cache_clear)
+        return kept
 
     return cached
+
+
+def by_bytes(most_bytes: int, ttl_s: float = 3600.0) -> ByteCache[Any]:
+    """A cache for results of jobs, which are stored with their sizes."""
+    cache = ByteCache[Any](most_bytes, ttl_s)
+    _CLEARING.append(cache.clear)
+    return cache
 
 
 @by_setup(64)
@@ -146,8 +156,8 @@ def clear_stale_caches() -> None:
     if _stamp_of_the_cache() != data_folder.stamp():
         st.cache_resource.clear()
         st.cache_data.clear()
-        for cache in _CACHES:
-            cache.cache_clear()
+        for clear in _CLEARING:
+            clear()
         _stamp_of_the_cache()  # of the files that fill them from now on
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import hardware_db
 from app.decide import frontiers
 from app.decide.frontiers import Curve
+from app.decide.plan_systems import Row, by_system
 from app.planning import answer as answers
 from app.planning import changes, search, space
 from app.planning.answer import Answer
 from app.planning.changes import Change
+from app.planning.document import document
 from app.planning.families import LeftOut
 from app.planning.search import Priced
 from app.question.query import Query
@@ -51,6 +53,11 @@ class Searched:
         return self.with_question(
             target=(), rank="", confidence=0.0, simulate=False, break_even=False
         )
+
+    @property
+    def in_closed_form(self) -> Searched:
+        """A copy of this request whose plans are not simulated, nor compared by load."""
+        return self.with_question(simulate=False, break_even=False)
 
     @property
     def is_quick(self) -> bool:
@@ -121,13 +128,44 @@ def price_as_job(searched: Searched, progress: Progress, cancelled: Cancel = nev
     return search.price(searched.query(), progress, cancelled)
 
 
-def answer(searched: Searched, priced: Priced) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An answer as a page shows it.
+
+    document: of `app.planning.document`.  systems: of `app.decide.plan_systems.by_system`.
+    """
+
+    answer: Answer
+    document: dict[str, Any]
+    systems: list[Row]
+
+    def with_changes(self, changed: tuple[Change, ...]) -> Planned:
+        """A copy whose answer has changes that would allow a plan."""
+        found = replace(self.answer, changes=changed)
+        return replace(self, answer=found, document=document(found))
+
+
+def planned(
+    searched: Searched, priced: Priced, progress: Progress = silent, cancelled: Cancel = never
+) -> Planned:
     """The answer to a question whose candidates are priced, without possible changes.
 
     Raises:
         RidgelineError: as `Searched.query`.
+        Cancelled: between two simulations.
     """
-    return answers.answer(searched.query(), priced=priced, with_changes=False)
+    second_half = part(progress, -0.8, 0.8)  # the first is pricing
+    found = answers.answer(
+        searched.query(), second_half, cancelled, priced=priced, with_changes=False
+    )
+    return Planned(found, document(found), by_system(found, part(progress, 0.8, 1.0), cancelled))
+
+
+def planned_as_job(
+    asked: tuple[Searched, Priced], progress: Progress, cancelled: Cancel = never
+) -> Planned:
+    """`planned` as a job."""
+    return planned(*asked, progress, cancelled)
 
 
 def changes_as_job(
