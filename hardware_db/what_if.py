@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from genz_core.common.memo import ByIdentity
 from genz_core.errors import InvalidValue
 from genz_core.types import System
 from hardware_db.mig import SLICE
@@ -21,6 +22,8 @@ def what_if(
 ) -> System:
     """The system with its resources multiplied; its name and assumptions state the factors.
 
+    The same object for the same system and factors: what is prepared to price it is kept for that.
+
     Args:
         peak: factor of every dense peak.  bandwidth, capacity: of the memory.
         link: of the bandwidth of all tiers; latencies and the cache are unchanged.
@@ -36,15 +39,23 @@ def what_if(
     if not changed:
         return system
     scaled = ", ".join(changed)
-    return replace(
+    links = (replace(tier, bytes_per_s=tier.bytes_per_s * link) for tier in system.links)
+    return _KEPT.get(
+        lambda: replace(
+            system,
+            name=f"{system.name} (what if: {scaled})",
+            peak_flops_per_s={kind: rate * peak for kind, rate in system.peak_flops_per_s.items()},
+            memory_bytes_per_s=system.memory_bytes_per_s * bandwidth,
+            memory_bytes=system.memory_bytes * capacity,
+            links=tuple(links),
+            assumptions=(*system.assumptions, f"{_PREFIX}{scaled}"),
+        ),
         system,
-        name=f"{system.name} (what if: {scaled})",
-        peak_flops_per_s={kind: rate * peak for kind, rate in system.peak_flops_per_s.items()},
-        memory_bytes_per_s=system.memory_bytes_per_s * bandwidth,
-        memory_bytes=system.memory_bytes * capacity,
-        links=tuple(replace(tier, bytes_per_s=tier.bytes_per_s * link) for tier in system.links),
-        assumptions=(*system.assumptions, f"{_PREFIX}{scaled}"),
+        values=tuple(factors.values()),
     )
+
+
+_KEPT: ByIdentity[System] = ByIdentity(64)
 
 
 def is_hypothetical(system: System) -> bool:

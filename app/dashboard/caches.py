@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import cachetools
 import numpy as np
 import streamlit as st
+from cachetools import LRUCache
 
 import hardware_db
 from app.accuracy import measured_points
@@ -40,13 +41,14 @@ _CLEARING: list[Callable[[], None]] = []
 def by_setup(
     size: int,
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Cache the last `size` results of a function by its hashable arguments.
+    """Cache the last `size` results of a function by its hashable arguments; visitors who ask the
+    same at once wait for one result.
 
     Streamlit's own caches compare a setup field by field, ten times per page.
     """
 
     def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        kept = lru_cache(maxsize=size)(function)
+        kept = cachetools.cached(LRUCache(size), condition=threading.Condition())(function)
         _CLEARING.append(kept.cache_clear)
         return kept
 
