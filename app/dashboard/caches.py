@@ -6,7 +6,7 @@ All results are shared between visitors and must not be changed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -17,8 +17,6 @@ import streamlit as st
 from cachetools import LRUCache
 
 import hardware_db
-from app.accuracy import measured_points
-from app.accuracy.likely_causes import run_words
 from app.dashboard.byte_cache import ByteCache
 from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
@@ -161,32 +159,3 @@ def clear_stale_caches() -> None:
         for clear in _CLEARING:
             clear()
         _stamp_of_the_cache()  # of the files that fill them from now on
-
-
-Rows = list[dict[str, Any]]
-_READERS: Mapping[str, Callable[..., Rows]] = {
-    "batch points": measured_points.published,
-    "serving": measured_points.serving,
-}
-
-
-def measured_records(area: str) -> Rows:
-    """The records of "batch points" or "serving", with a progress bar while they are priced.
-
-    Each has a `label` for a chart's hover text.  Shared between visitors and not to be changed.
-    """
-    priced, lock = _records()
-    if area not in priced:
-        bar = st.progress(0.0, f"Pricing every measured row ({area}) …")
-        with lock:  # one visitor prices them, the others wait
-            if area not in priced:
-                records = _READERS[area](lambda done, of: bar.progress(done / of))
-                priced[area] = [{**row, "label": run_words(row)} for row in records]
-        bar.empty()
-    return priced[area]
-
-
-@st.cache_resource(show_spinner=False)
-def _records() -> tuple[dict[str, Rows], threading.Lock]:
-    """Records by area, and the lock of the visitor that prices an area."""
-    return {}, threading.Lock()

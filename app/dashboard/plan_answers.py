@@ -10,24 +10,19 @@ from typing import Any
 import streamlit as st
 
 from app.dashboard import caches
-from app.dashboard.job_progress import show_progress, submitted
+from app.dashboard.job_results import result_of
 from app.decide import plan_query as searching
 from app.decide.frontiers import Curve
 from app.decide.plan_query import Planned, Searched, Several
-from app.jobs import SIMULATING
-from app.jobs.job_files import Work
 from app.planning.families import LeftOut
 from app.planning.search import Priced, targets_of
 from app.planning.space import DEGREES, KINDS
 from app.question.question import Question
-from genz_core.errors import RidgelineError
 
 Curves = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
 _ANSWERED = "plan_answered"
 _PRICED, _SIMULATED, _CHANGES = "plan_priced", "plan_simulated", "plan_changes"
 _CURVES = "frontier_curves"
-#: Results of jobs by their names and questions, for all visitors.
-_RESULTS = caches.by_bytes(64 << 20)
 
 
 def in_closed_form(searched: Searched) -> Planned | None:
@@ -58,7 +53,7 @@ def simulated(searched: Searched) -> Planned | None:
     Raises:
         RidgelineError: the job failed or was cancelled.
     """
-    planned: Planned | None = _of_job(
+    planned: Planned | None = result_of(
         _SIMULATED, searching.planned_as_job, searched, "Simulating the plans",
         (searched, _priced(searched)),
     )  # fmt: skip
@@ -90,7 +85,9 @@ def _priced(searched: Searched) -> Priced | None:
     """The candidates of a question; None while a job prices many of them."""
     if searched.is_quick:
         return _quickly_priced(searched.untargeted)
-    found: Priced | None = _of_job(_PRICED, searching.price_as_job, searched.untargeted, "Planning")
+    found: Priced | None = result_of(
+        _PRICED, searching.price_as_job, searched.untargeted, "Planning"
+    )
     return found
 
 
@@ -108,7 +105,7 @@ def frontier_curves(many: Several) -> Curves | None:
     """
     if sum(searched.families for _, searched in many) <= searching.AT_ONCE:
         return _curves(many)
-    found: Curves | None = _of_job(_CURVES, searching.curves_as_job, many, "Pricing every load")
+    found: Curves | None = result_of(_CURVES, searching.curves_as_job, many, "Pricing every load")
     return found
 
 
@@ -121,56 +118,7 @@ def with_changes(searched: Searched, planned: Planned) -> Planned:
     """An answer without a plan, completed with changes that would allow one; a job finds them, with
     its progress drawn meanwhile.
     """
-    found = _of_job(
+    found = result_of(
         _CHANGES, searching.changes_as_job, searched, "Looking for changes that would allow a plan"
     )
     return planned if found is None else planned.with_changes(found)
-
-
-def _of_job(
-    name: str, work: Work, searched: Searched | Several, title: str, argument: Any = None
-) -> Any:
-    """The result of a job for a question, stored for all visitors; None while it runs.
-
-    argument: of the work; the question itself unless given.
-
-    Raises:
-        RidgelineError: the job failed, or cannot be queued.
-    """
-    result = f"{name}_result"
-    kept = st.session_state.get(result)
-    if kept is None or kept[0] != searched:
-        found = _RESULTS.get((name, searched))
-        if found is None:
-            found = _outcome(name, work, searched, title, argument or searched)
-        if found is None:
-            return None
-        kept = st.session_state[result] = (searched, found)
-    if isinstance(kept[1], RidgelineError):
-        st.button(
-            "Once more", icon=":material/replay:", key=f"again_{name}",
-            on_click=lambda: st.session_state.pop(result, None),
-        )  # fmt: skip
-        raise kept[1]
-    return kept[1]
-
-
-def _outcome(name: str, work: Work, searched: Searched | Several, title: str, argument: Any) -> Any:
-    """The result of this session's job for a question, or its error; None while it runs, with its
-    progress drawn.
-    """
-    job_key, of_key = f"{name}_job", f"{name}_of"
-    running = st.session_state.get(job_key)
-    if running is not None and st.session_state.get(of_key) != searched:
-        running.abandon()
-        del st.session_state[job_key]
-    st.session_state[of_key] = searched
-    job = submitted(job_key, work, argument, title, SIMULATING)
-    if not job.over:
-        show_progress(job_key, name)
-        return None
-    del st.session_state[job_key]
-    if job.error:
-        return RidgelineError(job.error)
-    _RESULTS.put((name, searched), job.result, job.size_bytes)
-    return job.result
