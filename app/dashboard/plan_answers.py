@@ -18,6 +18,8 @@ from app.planning.families import LeftOut
 from app.planning.search import Priced, targets_of
 from app.planning.space import DEGREES, KINDS
 from app.question.question import Question
+from app.scenario.gate import experts_of
+from genz_core.errors import RidgelineError
 
 Curves = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
 _ANSWERED = "plan_answered"
@@ -34,7 +36,7 @@ def in_closed_form(searched: Searched) -> Planned | None:
     """
     targets_of(searched.query())  # refuses invalid questions before anything is queued
     asked = searched.in_closed_form
-    if searched.is_quick:
+    if _shapes(searched) <= searching.PLAN_AT_ONCE:
         return _quick(asked)
     priced = _priced(searched)
     if priced is None:
@@ -83,12 +85,23 @@ def _quick(searched: Searched) -> Planned:
 
 def _priced(searched: Searched) -> Priced | None:
     """The candidates of a question; None while a job prices many of them."""
-    if searched.is_quick:
+    if _shapes(searched) <= searching.PLAN_AT_ONCE:
         return _quickly_priced(searched.untargeted)
     found: Priced | None = result_of(
         _PRICED, searching.price_as_job, searched.untargeted, "Planning"
     )
     return found
+
+
+def _shapes(searched: Searched) -> float:
+    """Number of degrees to price; 0 for a question that cannot be priced, which says why."""
+    setup = searched.setup
+    precisions = tuple(setup.scenario.precisions.items())
+    try:
+        model = caches.model_of(setup.scenario.model, setup.model_config, precisions)
+        return searched.shapes(experts_of(model))
+    except RidgelineError:
+        return 0
 
 
 @caches.by_setup(16)
@@ -103,7 +116,7 @@ def frontier_curves(many: Several) -> Curves | None:
     Raises:
         RidgelineError: as `app.decide.plan_query.curves_as_job`.
     """
-    if sum(searched.families for _, searched in many) <= searching.AT_ONCE:
+    if sum(_shapes(searched) for _, searched in many) <= searching.CURVES_AT_ONCE:
         return _curves(many)
     found: Curves | None = result_of(_CURVES, searching.curves_as_job, many, "Pricing every load")
     return found

@@ -25,10 +25,9 @@ from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, 
 from genz_core.errors import RidgelineError
 from genz_core.types import System
 
-#: Number of families that are priced while a page waits; each takes about a tenth of a second.
-AT_ONCE = 6
-#: Number of devices up to which a family is that quick.
-_FEW_DEVICES = 64
+#: Numbers of degrees up to which a plan, and curves, are priced while a page waits: about half a
+#: second.
+PLAN_AT_ONCE, CURVES_AT_ONCE = 150, 72
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,10 @@ class Searched:
         """A copy of this request whose plans are not simulated, nor compared by load."""
         return self.with_question(simulate=False, break_even=False)
 
-    @property
-    def is_quick(self) -> bool:
-        """Whether its candidates are priced in about half a second."""
-        return self.families <= AT_ONCE
-
-    @property
-    def families(self) -> float:
-        """Number of families to price; infinity if pricing a single family takes long."""
+    def shapes(self, experts: int) -> float:
+        """Number of degrees to price, of all families together, of a model with so many experts;
+        infinity if pricing a single family takes long.
+        """
         query = self.query()
         engines = [
             len(space.choices(query, "engine") or hardware_db.engines_for(find_system(system)))
@@ -74,9 +69,9 @@ class Searched:
         ]
         formats = len(space.formats(query, "weights")) * len(space.formats(query, "kv"))
         more = space.choices(query, "speculation") or space.choices(query, "offload")
-        plain = space.kinds(query.question) == ("aggregated",) and not more
-        few = space.devices(query.question)[1] <= _FEW_DEVICES
-        return sum(engines) * formats if plain and few else math.inf
+        if more or space.kinds(query.question) != ("aggregated",):
+            return math.inf
+        return sum(engines) * formats * space.most_shapes(experts, query)
 
     def with_question(self, **changed: Any) -> Searched:
         """A copy with other values of the question."""
