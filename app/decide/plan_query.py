@@ -27,7 +27,7 @@ from genz_core.types import System
 
 #: Numbers of degrees up to which a plan, and curves, are priced while a page waits: about half a
 #: second.
-PLAN_AT_ONCE, CURVES_AT_ONCE = 150, 72
+PLAN_AT_ONCE, CURVES_AT_ONCE = 150, 108
 
 
 @dataclass(frozen=True, slots=True)
