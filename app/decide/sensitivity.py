@@ -84,12 +84,12 @@ def _what_if(system: System, resource: str, factor: float) -> System:
 
 
 def _faster(engine: EngineProfile, factor: float) -> EngineProfile:
-    """The same object for the same engine and factor."""
+    """An engine on a faster host; the same object again, as `hardware_db.what_if`."""
     times: dict[str, Any] = {name: getattr(engine, name) / factor for name in _HOST_TIMES}
     return _FASTER.get(lambda: replace(engine, **times), engine, values=factor)
 
 
-_FASTER: ByIdentity[EngineProfile] = ByIdentity(32)
+_FASTER: ByIdentity[EngineProfile] = ByIdentity()
 
 
 def _reader(resolved: Resolved) -> Resolved:
