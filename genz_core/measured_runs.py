@@ -234,14 +234,20 @@ class MeasuredRuns:
 
     def _weights(self, latent: str, facts: RunFacts) -> tuple[Array, Array]:
         """Weights of each run in the near part and in the constant part of the covariance, [runs]
-        both.
+        both; cached.
         """
-        shared, kernel = self._shared_with(facts), self.kernels[latent]
-        near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
-        alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
-        if facts in self._apart[latent]:
-            alike = alike + _OWN**2 * self._of(frozenset([facts]))
-        return np.asarray(near), np.asarray(alike)
+        if (latent, facts) not in self._weighed:
+            shared, kernel = self._shared_with(facts), self.kernels[latent]
+            near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
+            alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
+            if facts in self._apart[latent]:
+                alike = alike + _OWN**2 * self._of(frozenset([facts]))
+            self._weighed[latent, facts] = np.asarray(near), np.asarray(alike)
+        return self._weighed[latent, facts]
+
+    @cached_property
+    def _weighed(self) -> dict[tuple[str, RunFacts], tuple[Array, Array]]:
+        return {}
 
     @cached_property
     def _scaled(self) -> Mapping[str, tuple[Array, Array, Array]]:

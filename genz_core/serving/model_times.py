@@ -26,7 +26,6 @@ from genz_core.serving.deduplicate import picked_columns
 from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import (
     Array,
-    Graph,
     Group,
     Mask,
     Num,
@@ -336,25 +335,20 @@ class _Steps:
     def of(cls, deployed: Deployment, parallelism: Parallelism, without: str) -> _Steps:
         """Of a deployment; `without` a module's operators."""
         numbers = columns(Workload(), parallelism)
-        distinct = np.unique(np.stack(list(numbers.values())), axis=1)
-        alike = distinct.shape[1] == 1
+        distinct = np.stack(list(numbers.values()))
+        alike = bool((distinct == distinct[:, :1]).all())
+        distinct = distinct[:, :1] if alike else np.unique(distinct, axis=1)
         degrees: dict[str, Any] = dict(zip(numbers, distinct, strict=True))
         if alike:
             degrees = {name: float(column[0]) for name, column in degrees.items()}
-        few = split_of(parallelism, degrees)
-        graph, shares = _SHARES.get(
-            lambda: _shares(deployed, few),
+        few, stages = split_of(parallelism, degrees), int(numbers["pp"][0])
+        shares, by_stage = _SHARES.get(
+            lambda: _shares(deployed, few, stages, without),
             deployed.model, deployed.engine.eager, deployed.placement,
-            values=(distinct.tobytes(), few.sequence_parallel, few.order),
+            values=(distinct.tobytes(), few.sequence_parallel, few.order, stages, without),
         )  # fmt: skip
-        split = few if alike else parallelism
-        stages = int(numbers["pp"][0])
-        kept = [
-            "" if without and op.module == without else share
-            for op, share in zip(graph.ops, shares, strict=True)
-        ]
-        split = replace(split, overlap="none")
-        return cls(deployed, split, np.array(kept), stage_runs(graph, stages))
+        split = replace(few if alike else parallelism, overlap="none")
+        return cls(deployed, split, shares, by_stage)
 
     def seconds(self, laid: Group, *shares: Share) -> dict[Share, Array]:
         """Seconds of the operators of given shares in steps of a rank, [stages, ..., configs].
@@ -386,17 +380,22 @@ class _Steps:
 
 
 _SIZES = ("sequences", "new_tokens", "cached_tokens", "prompt")
-_SHARES: ByIdentity[tuple[Graph, list[Share]]] = ByIdentity(256)
+_SHARES: ByIdentity[tuple[NDArray[np.str_], Array]] = ByIdentity(256)
 
 
-def _shares(deployed: Deployment, parallelism: Parallelism) -> tuple[Graph, list[Share]]:
-    """A graph of small steps, `_PROBES`, and what the time of each of its operators depends on."""
+def _shares(
+    deployed: Deployment, parallelism: Parallelism, stages: int, without: str
+) -> tuple[NDArray[np.str_], Array]:
+    """What the time of each operator depends on, judged by a graph of small steps, `_PROBES`, and
+    its runs on each pipeline stage; see `_Steps`.
+    """
     size = len(columns(Workload(), parallelism)["pp"])
     split = _repeated(parallelism, len(_PROBES))
     sequences, new, cached = np.repeat(np.array(_PROBES), size, axis=0).T
     group = Group(sequences * np.asarray(split.dp, dtype=float), new, cached)
     graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
-    return graph, [_share(op, size) for op in graph.ops]
+    shares = ["" if without and op.module == without else _share(op, size) for op in graph.ops]
+    return np.array(shares), stage_runs(graph, stages)
 
 
 def _share(op: Op, size: int) -> Share:
