@@ -41,7 +41,7 @@ from functools import cached_property
 
 import numpy as np
 
-from genz_core.types import Array, Mask
+from genz_core.types import Array, Mask, Num
 
 #: Sizes, as logarithms, that define how near two runs are.
 SIZES = ("isl", "osl", "concurrency", "tp", "pp", "dp", "ep")
@@ -305,7 +305,7 @@ class MeasuredRuns:
 
         sizes: logarithms, [configs, sizes].  names: entries of `SIZES` whose range counts.
         """
-        tenfolds = 0.0
+        tenfolds: Num = 0.0
         for at in map(SIZES.index, names):
             over = np.maximum(sizes[:, at] - self._most[at], 0.0) / _TENFOLD
             tenfolds = tenfolds + over * over

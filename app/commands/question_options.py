@@ -53,7 +53,8 @@ class _Lists(TyperCommand):
 
     def _share_conversions(self) -> None:
         """Options of texts convert alike, so that one conversion is made for all of them."""
-        texts = [one for one in self.params if one.type_descriptor.annotation == list[str]]
+        every: list[Any] = list(self.params)
+        texts = [one for one in every if one.type_descriptor.annotation == list[str]]
         for one in texts[1:]:
             one._runtime_param = texts[0].get_runtime_param()
 

@@ -23,11 +23,11 @@ from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.models.speculative import QueryTokens
 from genz_core.serving.deduplicate import picked_columns
+from genz_core.serving.node_lines import nodes_of
 from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import (
     Array,
     Group,
-    Mask,
     Num,
     Op,
     Parallelism,
@@ -211,101 +211,11 @@ def _nodes(sizes: Sizes, query: int) -> tuple[Array, Array]:
 # ------------------------------------------------------------------------------- linear in between
 
 
-class _OneLine:
-    """The piecewise-linear function of a single configuration through values at nodes.
-
-    It is 0 up to 0, constant up to the first node, and continues the last line.
-    nodes: [nodes].  values: [stages, nodes].
-    """
-
-    _FAR, _ABOVE_ZERO = 1e15, 5e-324  # a number beyond all others, and the smallest one
-
-    def __init__(self, nodes: Array, values: Array) -> None:
-        gap = nodes[-1] - nodes[-2]
-        slope = (values[:, -1] - values[:, -2]) / (gap if gap > 0 else np.inf)
-        far = values[:, -1] + slope * (self._FAR - nodes[-1])
-        zero = np.zeros(len(values))
-        self._nodes = np.array([0.0, self._ABOVE_ZERO, *nodes, self._FAR])
-        self._values = np.column_stack([zero, values[:, 0], values, far])
-
-    def __call__(self, at: Array) -> Array:
-        """Values at numbers [..., 1], [stages, ..., 1]."""
-        if len(self._values) == 1:
-            return np.interp(at, self._nodes, self._values[0])[None]
-        return np.stack([np.interp(at, self._nodes, values) for values in self._values])
-
-
-class _OneNodes:
-    """`_Nodes` of a single configuration, for which NumPy interpolates."""
-
-    def __init__(self, nodes: Array) -> None:
-        self._nodes = nodes[:, 0]
-
-    def place(self, at: Array) -> Array:
-        """The numbers themselves."""
-        return at
-
-    def line(self, values: Array) -> _OneLine:
-        """The piecewise-linear function through values [stages, nodes, 1]."""
-        return _OneLine(self._nodes, values[:, :, 0])
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Positions of numbers among nodes, [..., configs]: index of the node to the left, distance
-    beyond it (0 below the first node), and whether the number is above zero.
-    """
-
-    left: Places
-    beyond: Array
-    some: Mask
-
-
-class _Nodes:
-    """Nodes [nodes, configs] for piecewise-linear interpolation."""
-
-    def __init__(self, nodes: Array) -> None:
-        self.nodes, self._flat = nodes, np.ascontiguousarray(nodes).reshape(-1)
-        gap = np.diff(nodes, axis=0)
-        self._gap = np.where(gap > 0, gap, np.inf)
-
-    def place(self, at: Array) -> _Place:
-        """Positions of numbers [..., configs]; beyond the last node the last line is extended."""
-        last, configs = len(self.nodes) - 2, self.nodes.shape[1]
-        beside = self.nodes.reshape(len(self.nodes), *(1,) * (at.ndim - 1), -1)
-        passed = (beside <= at).view(np.int8)  # there are about forty nodes
-        left = np.add.reduce(passed, axis=0, dtype=np.int8).astype(np.intp) - 1
-        left = np.minimum(np.maximum(left, 0), last) * configs + np.arange(configs)
-        return _Place(left, np.maximum(at - self._flat.take(left), 0.0), at > 0)
-
-    def line(self, values: Array) -> _Line:
-        """The piecewise-linear function through values [stages, nodes, configs]."""
-        slopes = np.diff(values, axis=1) / self._gap
-        return _Line(values.reshape(len(values), -1), slopes.reshape(len(values), -1))
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Values and slopes at nodes, [stages, nodes x configs]."""
-
-    values: Array
-    slopes: Array
-
-    def __call__(self, place: _Place) -> Array:
-        """Values at positions, [stages, ..., configs]; 0 where the number is zero."""
-        found = self.slopes.take(place.left, axis=1)
-        found *= place.beyond
-        found += self.values.take(place.left, axis=1)
-        found *= place.some
-        return found
-
-
 class _Lines:
     """The lines of `ModelTimes`, one for each quantity that time depends on."""
 
     def __init__(self, times: ModelTimes) -> None:
-        nodes: Any = _OneNodes if times.nodes.shape[1] == 1 else _Nodes
-        self.tokens, self.decodes = nodes(times.nodes), nodes(times.decode_nodes)
+        self.tokens, self.decodes = nodes_of(times.nodes), nodes_of(times.decode_nodes)
         both = times.products_s + times.experts_s
         self.products = self.tokens.line(times.products_s)
         self.experts = self.tokens.line(times.experts_s)
