@@ -144,7 +144,7 @@ def _faded(one: Array, other: Array, squares: Array) -> Array:
     """
     between = np.einsum("cs,sr->cr", one, other)
     between *= 2.0
-    distance = (one**2).sum(1)[:, None] + squares
+    distance = np.einsum("cs,cs->c", one, one)[:, None] + squares
     distance -= between
     np.maximum(distance, 0.0, out=distance)
     distance *= 3.0
