@@ -23,7 +23,7 @@ from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.models.speculative import QueryTokens
 from genz_core.serving.deduplicate import picked_columns
-from genz_core.serving.node_lines import nodes_of
+from genz_core.serving.node_lines import Line, nodes_of
 from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import (
     Array,
@@ -216,13 +216,32 @@ class _Lines:
 
     def __init__(self, times: ModelTimes) -> None:
         self.tokens, self.decodes = nodes_of(times.nodes), nodes_of(times.decode_nodes)
-        both = times.products_s + times.experts_s
-        self.products = self.tokens.line(times.products_s)
-        self.experts = self.tokens.line(times.experts_s)
-        self.rows = self.tokens.line(times.rows_s)
-        self.products_and_experts = self.tokens.line(both)
-        self.all_shares = self.tokens.line(both + times.rows_s)
-        self.attention = self.decodes.line(times.decodes_s)
+        self._products_s, self._experts_s = times.products_s, times.experts_s
+        self._rows_s, self._decodes_s = times.rows_s, times.decodes_s
+
+    @cached_property
+    def products(self) -> Line:
+        return self.tokens.line(self._products_s)
+
+    @cached_property
+    def experts(self) -> Line:
+        return self.tokens.line(self._experts_s)
+
+    @cached_property
+    def rows(self) -> Line:
+        return self.tokens.line(self._rows_s)
+
+    @cached_property
+    def products_and_experts(self) -> Line:
+        return self.tokens.line(self._products_s + self._experts_s)
+
+    @cached_property
+    def all_shares(self) -> Line:
+        return self.tokens.line(self._products_s + self._experts_s + self._rows_s)
+
+    @cached_property
+    def attention(self) -> Line:
+        return self.decodes.line(self._decodes_s)
 
 
 # ------------------------------------------------------------------------------- shares of a step
