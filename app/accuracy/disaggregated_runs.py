@@ -245,8 +245,6 @@ def kept_path() -> Path:
 
 
 def shipped_table(by: str) -> list[Row]:
-    """The kept rows for "split" or for one of `BY`, numbers as floats; [] if none were written
-    yet.
-    """
+    """The kept rows for "split" or one of `BY`, numbers as floats; [] if there are none."""
     rows = tables.kept("measurements", KEPT, ("by", "of"))
     return [{by: row.pop("of"), **row} for row in rows if row.pop("by") == by]

@@ -191,9 +191,7 @@ def availability(body: Body) -> dict[str, Any]:
 
 
 def tune(body: Body) -> dict[str, Any]:
-    """The output of `ridgeline tune --json`: the next setting to run, or a search with the
-    simulator.
-    """
+    """As `ridgeline tune --json`: the next setting to run, or a search with the simulator."""
     from app.tuning import report
     from app.tuning.answer import answer
 

@@ -1,6 +1,4 @@
-"""Calibrate a system with profiler reports: datasheet figures, with latency constants fitted on
-kernels.
-"""
+"""Calibrate a system with profiler reports: latency constants are fitted on their kernels."""
 
 from __future__ import annotations
 

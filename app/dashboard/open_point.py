@@ -1,6 +1,4 @@
-"""A point of a chart, or a measured deployment, becomes the scenario: the sidebar's controls are
-set.
-"""
+"""A point of a chart, or a measured deployment, becomes the scenario of the sidebar."""
 
 from __future__ import annotations
 

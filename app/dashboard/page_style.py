@@ -1,6 +1,4 @@
-"""Styles that the theme cannot state: `app/pages.css`, sent before the content that it
-positions.
-"""
+"""Styles that the theme cannot state: `app/pages.css`, sent before the content."""
 
 from __future__ import annotations
 

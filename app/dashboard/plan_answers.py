@@ -112,9 +112,7 @@ def _curves(many: Several) -> Found:
 
 
 def with_changes(searched: Searched, answer: Answer) -> Answer:
-    """An answer without a plan, completed with changes that would allow one; a job finds them, with
-    its progress drawn meanwhile.
-    """
+    """An answer without a plan, with changes that would allow one, which a job finds."""
     found = _of_job(
         _CHANGES, searching.changes_as_job, searched, "Looking for changes that would allow a plan"
     )

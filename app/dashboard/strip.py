@@ -89,9 +89,7 @@ def go(page: str) -> None:
 
 
 def _to_address(state: Mapping[str, Any]) -> None:
-    """Write values of controls that are not drawn yet into the address, from which they take
-    them.
-    """
+    """Write values of controls that are not drawn yet into the address, where they find them."""
     for name, value in state.items():
         with suppress(StreamlitAPIException):  # of a control that writes its value itself
             if isinstance(value, list):

@@ -46,9 +46,7 @@ def own_edition() -> tuple[str, str]:
 
 
 def library() -> AbstractContextManager[None]:
-    """Within the block, the visitor's files override the user's, and new files go to the
-    visitor.
-    """
+    """Within the block, the visitor's files override the user's, and new ones are stored there."""
     return overlay(own_folder())
 
 
@@ -91,9 +89,7 @@ def identity() -> str:
 
 
 def admit() -> None:
-    """Let the visitor in; if login is required and the visitor has not logged in, draw only the
-    login.
-    """
+    """Let the visitor in; draw only the login if one is required and missing."""
     logged_in = st.user.get("is_logged_in")  # None: no provider is configured
     if logged_in:
         with st.sidebar:

@@ -236,9 +236,7 @@ def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
 
 
 def _as_batch(resolved: Resolved, running: float) -> Resolved:
-    """A replica with a static batch of the sequences that run on it under the load, of `running`
-    on all.
-    """
+    """A replica with a static batch of its sequences under the load, of `running` on all."""
     s = resolved.scenario
     if s.kind == "batch":
         return resolved

@@ -78,9 +78,7 @@ class HeldOutResidual:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The held-out points of a metric in one state of knowledge, and the powers of their
-    widening.
-    """
+    """The held-out points of a metric in one state of knowledge, with their widenings."""
 
     metric: str
     known: str

@@ -1,6 +1,4 @@
-"""A question as a line that reads back as the same question; it contains only non-default
-values.
-"""
+"""A question as a line that reads back as the same question, without defaults."""
 
 from __future__ import annotations
 

@@ -90,9 +90,7 @@ def system_of(*reports: Report) -> System | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, with what was priced, the fields filled from the run, and the certainty of each
-    fact.
-    """
+    """A comparison, what was priced, the fields filled from the run, and each fact's certainty."""
 
     comparison: Comparison
     resolved: Resolved

@@ -98,9 +98,7 @@ def answer(
 
 
 def _fewest(found: Found, short: Shortlist) -> int | None:
-    """The candidate with the fewest devices that meets the targets: among simulated ones, or in
-    closed form where none is.
-    """
+    """The candidate with the fewest devices that meets the targets, simulated ones first."""
     if not found.query.question.simulate:
         return fewest_devices(found)
     if short.smaller:

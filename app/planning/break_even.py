@@ -1,6 +1,4 @@
-"""Where drafts, and separate prefill pools, stop paying off: comparison with and without,
-by load.
-"""
+"""Where drafts, and separate prefill pools, stop paying off: with and without, by load."""
 
 from __future__ import annotations
 

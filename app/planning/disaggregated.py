@@ -1,6 +1,4 @@
-"""Deployments with a separate prefill pool: every pair of worker shapes and counts of two
-families.
-"""
+"""Deployments with a separate prefill pool: all pairs of worker shapes of two families."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Families of deployments: combinations of a system, an engine and number formats, which are not
-array axes.
-"""
+"""Families of deployments: a system, an engine and number formats, which are no array axes."""
 
 from __future__ import annotations
 
@@ -127,9 +125,7 @@ class Family:
         return own
 
     def _validated_as(self, plain: Resolved) -> Model:
-        """The model whose measurements count as evidence: the drafting one if such runs were
-        measured.
-        """
+        """The model whose runs count as evidence: the drafting one if such runs were measured."""
         drafts = self.speculation is not None and not self._other_drafts
         return self.resolved.model if drafts else plain.model
 

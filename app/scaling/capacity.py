@@ -27,9 +27,7 @@ _HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """open: largest number of open requests per replica within the targets.  requests_per_s: at
-    that number.
-    """
+    """open: most open requests per replica within the targets.  requests_per_s: at that number."""
 
     open: int
     requests_per_s: float

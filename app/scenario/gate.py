@@ -1,6 +1,4 @@
-"""Questions that a model cannot run on any number of devices, and parameters without meaning for
-it.
-"""
+"""Questions that a model cannot run on any devices, and parameters without meaning for it."""
 
 from __future__ import annotations
 

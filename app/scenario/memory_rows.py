@@ -1,6 +1,4 @@
-"""The content of each memory of a device, and the time that a decode step reads it, as
-table rows.
-"""
+"""What each memory of a device holds, and how long a decode step reads it, as rows."""
 
 from __future__ import annotations
 

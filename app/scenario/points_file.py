@@ -214,9 +214,7 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """The results of a group's rows: output columns, including intervals, and why a row is not
-    "ok".
-    """
+    """The results of a group's rows: output columns, and why a row is not "ok"."""
 
     status: np.ndarray
     messages: np.ndarray

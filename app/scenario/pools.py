@@ -147,9 +147,7 @@ def stated_link(prefill: System, decode: System, devices: int) -> Link:
 
 
 def _reaching(system: System, devices: int) -> Link:
-    """The nearest tier of a system that connects this many devices, 0 for devices of another
-    system.
-    """
+    """The nearest tier that connects this many devices, 0 for devices of another system."""
     for link in system.links:
         if not link.domain or link.domain >= devices > 0:
             return link
@@ -180,9 +178,7 @@ class Prefill:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the prefill workers, the constants used for them, and the transfer of the
-        cache.
-        """
+        """Notes on the prefill workers, their constants, and the transfer of the cache."""
         resolved = self.resolved
         each, weights = self.devices // self.workers, bulk_format(resolved.model)
         return [

@@ -116,9 +116,7 @@ class Estimate(FiguresByName):
 
     @cached_property
     def table(self) -> Table:
-        """The figures as columns, with sizes and degrees that arrays put in place of the
-        scenario's.
-        """
+        """The figures as columns, with the sizes and degrees of arrays."""
         figures = summary.facts(self.resolved, self.engine_estimate)
         varied = {
             name: values.astype(int) if np.all(values == np.round(values)) else values

@@ -27,9 +27,7 @@ _UPPER = statistics.NormalDist().inv_cdf(0.95)
 
 
 def scores(loads: Sequence[Load]) -> Row:
-    """Regret of the choices, ranking of GPUs and largest numbers of users, in percent, with
-    counts.
-    """
+    """Regret of choices, ranking of GPUs and largest numbers of users [%], with counts."""
     made, ranked, users = choices(loads), gpu_pairs(loads), list(most_users(loads))
     return {
         **_regret([one.regret for one in made]),
@@ -62,9 +60,7 @@ def _percent(share: float) -> float:
 
 
 def split_table(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
-    """`scores` of each split, with the rule that chooses the fewest GPUs measured within the
-    target.
-    """
+    """`scores` of each split, and of the fewest GPUs measured within the target."""
     rows = [{"split": split, **scores(loads)} for split, loads in by_split.items()]
     whole = next(iter(by_split.values()), ())
     if rule := [one.rule for one in choices(whole)]:

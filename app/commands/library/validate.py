@@ -1,6 +1,4 @@
-"""ridgeline validate: predictions against measured points, and the closed form against the
-simulation.
-"""
+"""ridgeline validate: predictions against measured points, closed form against simulation."""
 
 from __future__ import annotations
 
@@ -142,9 +140,7 @@ def _throughput(by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
-    """Errors of simulated disaggregated runs, and refusals; by default by split and by each
-    column.
-    """
+    """Errors of simulated disaggregated runs, and refusals; by default by split and column."""
     from app.accuracy import disaggregated_runs as runs
     from app.accuracy import kind_intervals
 

@@ -73,9 +73,7 @@ def _config(model: str) -> dict[str, Any]:
 def _validate(
     calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
 ) -> Any:
-    """Validate and print the accuracy; returns the machine as fitted before and after the model
-    ran.
-    """
+    """Validate and print the accuracy; returns the machine as fitted before and after the run."""
     from app.calibration import machine_document, machine_validation
 
     with running("validating") as run:

@@ -1,6 +1,4 @@
-"""ridgeline sensitivity: how figures depend on resources, the ridges, and the hardware that targets
-need.
-"""
+"""ridgeline sensitivity: figures by resource, the ridges, and the hardware that targets need."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Throughput over the load and over interactivity, for several degrees, with the measured runs
-used.
-"""
+"""Throughput over the load and over interactivity, by degree, with the measured runs used."""
 
 from __future__ import annotations
 

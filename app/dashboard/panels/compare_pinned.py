@@ -43,9 +43,7 @@ def show(setup: Setup) -> None:
 
 
 def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Estimate]]:
-    """The static batches that represent scenarios, and their estimates, by name; draws the error of
-    each that cannot be priced.
-    """
+    """The batches that represent scenarios, and their estimates, by name; draws their errors."""
     batches: dict[str, Setup] = {}
     estimates: dict[str, Estimate] = {}
     for name, setup in setups.items():

@@ -62,9 +62,7 @@ class Priced:
     loads: Mapping[str, Workload] = field(default_factory=dict)
 
     def where_time_goes(self, comparison: Comparison) -> tuple[TimeReport, ...]:
-        """Draw where the time of each step goes; nothing for a stored run, which has its
-        own page.
-        """
+        """Draw where the time of each step goes; nothing for a stored run."""
         resolved = self.resolved
         if resolved is None:
             return ()

@@ -68,9 +68,7 @@ def benchmark(deployed: Deployed, address: str) -> Words:
 
 
 def judge(deployed: Deployed) -> Words:
-    """The command that reads the result: a guard, or where there is no interval, only the
-    figures.
-    """
+    """The command that reads the result: a guard, or only the figures without an interval."""
     return deployed.guard or ("ridgeline", "import", RESULT, "--json")
 
 
