@@ -144,11 +144,7 @@ class Workers:
             )
 
     def _make_ready(self, process: ProcessPoolExecutor, module: str, title: str) -> None:
-        """Wait until a process has imported what the work of a module needs.
-
-        Raises:
-            Unavailable: it ends before it is ready, or cannot import the module.
-        """
+        """Wait until a process has imported what the work of a module needs."""
         if process in self._ready:
             return
         try:

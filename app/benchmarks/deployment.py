@@ -247,11 +247,7 @@ def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: RunLoad
 
 
 def _stated_load(measurement: ServingMeasurement, query: Query) -> dict[str, Any]:
-    """The given load; the batch of a single phase is its concurrency.
-
-    Raises:
-        InvalidValue: the batch of a run under load, or the load of a single phase.
-    """
+    """The given load; the batch of a single phase is its concurrency."""
     stated = {name: getattr(query.question, name) for name in _OF_LOAD if name in query.given}
     kind = query.question.kind
     if "batch" in query.given:

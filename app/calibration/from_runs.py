@@ -237,12 +237,7 @@ def _as_open_requests(row: points_file.Row, resolved: Resolved, point: Point) ->
 
 
 def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterator[MeasuredFigure]:
-    """The measured figures of a row.
-
-    Raises:
-        InvalidValue: it has none, one that its load cannot have, or one that is not a positive
-            number.
-    """
+    """The measured figures of a row."""
     label = point.id
     cells = {name: row[name] for name in METRICS if row.get(name)}
     columns = KINDS["Static batch" if point.load == "batch" else "Under load"]
@@ -304,9 +299,6 @@ def _priced(runs: Sequence[MeasuredFigure], engine: EngineProfile, side: str) ->
     """The predicted time or the lower bound of every run [s], [runs].
 
     side: "predicted" or "bound".
-
-    Raises:
-        InvalidValue: a run that cannot be priced.
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for at, run in enumerate(runs):

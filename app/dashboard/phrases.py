@@ -157,11 +157,7 @@ def _short(text: Any) -> str:
 
 
 def _parsed(key: str, text: str) -> dict[str, str]:
-    """The texts of the parameters in the text of a box.
-
-    Raises:
-        InvalidValue: it contains none of them, or something else.
-    """
+    """The texts of the parameters in the text of a box."""
     phrase, usual = PHRASES[key], _USUAL if key == "load" else {}
     if not text:
         return dict(usual)

@@ -120,11 +120,7 @@ def with_changes(searched: Searched, answer: Answer) -> Answer:
 
 
 def _of_job(name: str, work: Any, searched: Searched | Several, title: str) -> Any:
-    """The result of a job for a question, stored in the session; None while it runs.
-
-    Raises:
-        RidgelineError: the job failed.
-    """
+    """The result of a job for a question, stored in the session; None while it runs."""
     result, job_key, of_key = f"{name}_result", f"{name}_job", f"{name}_of"
     kept = st.session_state.get(result)
     if kept is not None and kept[0] == searched:

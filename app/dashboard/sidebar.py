@@ -173,11 +173,7 @@ def stopping() -> Iterator[None]:
 
 
 def _scenario(model: str, system: str) -> Question:
-    """Draw the visible controls and the drawer; returns their question.
-
-    Raises:
-        InvalidValue: a text that is not a value of its parameter.
-    """
+    """Draw the visible controls and the drawer; returns their question."""
     asked: dict[str, Any] = {"model": model, "system": system}
     of_degree, of_engine = st.columns((2, 3), gap="xxsmall")
     asked["tp"] = control("tp", of_degree, help=DEGREES_HELP)

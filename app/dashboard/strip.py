@@ -205,11 +205,7 @@ def _take() -> None:
 
 
 def _state(line: Line) -> dict[str, Any]:
-    """The values of all controls for a line; parameters that it leaves out get their defaults.
-
-    Raises:
-        InvalidValue: an invalid value.
-    """
+    """The values of all controls for a line; parameters that it leaves out get their defaults."""
     question = line.question
     shared = controls()
     drawn = {name for name in shared if name in st.session_state or name in line.given}

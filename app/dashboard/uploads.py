@@ -136,11 +136,7 @@ def _put(found: Uploaded, file_id: str, sent: SentFile) -> None:
 
 
 def _read(digest: str, sent: SentFile) -> Found | None:
-    """The content of a file; None while it is read in a separate process.
-
-    Raises:
-        RidgelineError: it cannot be read.
-    """
+    """The content of a file; None while it is read in a separate process."""
     key = (digest, replace(sent, content=b""))
     read = KEPT.get(key)
     if read is None:

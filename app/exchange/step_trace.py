@@ -175,11 +175,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def _number(node: Node, name: str, usual: float = 0.0) -> float:
-    """A numeric attribute of a node.
-
-    Raises:
-        InvalidValue: it is not a finite number.
-    """
+    """A numeric attribute of a node."""
     value = node.attributes.get(name, usual)
     if isinstance(value, str) or not np.isfinite(value):
         raise InvalidValue(

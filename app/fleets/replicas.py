@@ -146,11 +146,7 @@ def _with_load(query: Query, load: float) -> Query:
 
 
 def _of_family(family: Family, query: Query) -> list[Replica]:
-    """The replicas of a family that serve some load within the targets.
-
-    Raises:
-        RidgelineError: the system lacks a figure that an operator needs.
-    """
+    """The replicas of a family that serve some load within the targets."""
     table = _rows(family, query)
     table = table[:, aggregated.holds(family, table[:4])] if table.size else table
     if not table.size:

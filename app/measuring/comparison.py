@@ -149,11 +149,7 @@ def compare_asked(
 
 
 def _of_a_batch(query: Query) -> Question:
-    """The question, checked to name a model and to have a static batch as its load.
-
-    Raises:
-        InvalidValue: no model, or another load.
-    """
+    """The question, checked to name a model and to have a static batch as its load."""
     if "model" not in query.given:
         raise InvalidValue("give the name of the model that ran in the reports")
     question = query.question

@@ -162,11 +162,7 @@ def own_context(folder: Path, measurement: Measurement) -> RunContext:
 
 
 def _priced(folder: Path) -> dict[str, Any]:
-    """priced.json, checked; defaults for older runs without it.
-
-    Raises:
-        MeasurementError: it is damaged.
-    """
+    """priced.json, checked; defaults for older runs without it."""
     known: dict[str, Any] = {"system": "", "engine": "", "tp": 1, "layers": 0}
     file = folder / _PRICED
     if not file.is_file():

@@ -196,11 +196,7 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
 
 
 def _refuse(question: Question) -> None:
-    """Refuse options that are not priced with prefill workers.
-
-    Raises:
-        InvalidValue: prompts that wait for others (`batch_wait`), cache tiers.
-    """
+    """Refuse options that are not priced with prefill workers."""
     if tiers := tiers_of(question):
         raise InvalidValue(f"cache tiers of prefill workers: not priced in closed form; simulate "
                            f"them, or leave out {tiers[0]}_cache_gib")  # fmt: skip

@@ -268,11 +268,7 @@ def families(query: Query) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
 def _resolved(
     query: Query, system: SystemSource | System, engine: str, weights: str, kv: str
 ) -> Resolved:
-    """The resolved names of a family; without drafts and offload.
-
-    Raises:
-        RidgelineError: as `resolve_objects`, or a model that cannot serve the question.
-    """
+    """The resolved names of a family; without drafts and offload."""
     none = {name: getattr(STANDARD, name) for name in (*_DRAFTS, "offload")}
     question = replace(
         query.question, system=_named(system), engine=engine, weights=weights, kv=kv, **none

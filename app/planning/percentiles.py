@@ -124,11 +124,7 @@ def _grows(outcome: Run) -> bool:
 
 
 def _refuse(family: Family) -> None:
-    """Refuse options that the simulation does not support.
-
-    Raises:
-        InvalidValue: several answers to a prompt, a cache or weights on the host.
-    """
+    """Refuse options that the simulation does not support."""
     q = family.question
     unknown = {
         "several answers to a prompt": sharing.branches(q) > 1,

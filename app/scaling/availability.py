@@ -136,9 +136,6 @@ def _fewest(tried: Tried, share: float, most: int) -> int:
     """The smallest number of replicas that keeps the share with none lost.
 
     The search starts at the number from the closed form and goes up or down to the limit.
-
-    Raises:
-        InvalidValue: `most` replicas are too few.
     """
     number = min(tried.deployed.capacity.replicas(tried.deployed.drawn.requests.arrival_s), most)
     if tried.share(number) >= share:

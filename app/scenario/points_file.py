@@ -115,11 +115,7 @@ def read(source: Path) -> list[Row]:
 
 
 def _stripped(row: Mapping[str | None, Any], number: int) -> Row:
-    """A row with cells stripped, and missing ones empty.
-
-    Raises:
-        InvalidValue: it exceeds the number of rows that a file may have.
-    """
+    """A row with cells stripped, and missing ones empty."""
     checked_size("rows", number)
     return {
         str(name).strip(): (cell or "").strip()

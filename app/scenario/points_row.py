@@ -108,11 +108,7 @@ def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list
 
 
 def _experts(numbers: Mapping[str, Any]) -> dict[str, float]:
-    """`ep` of a row that states only `moe_tp`.
-
-    Raises:
-        InvalidParallelism: the degrees of the experts do not multiply to tp x dp.
-    """
+    """`ep` of a row that states only `moe_tp`."""
     if "moe_tp" not in numbers:
         return {}
     ranks, moe_tp = numbers.get("tp", 1) * numbers.get("dp", 1), numbers["moe_tp"]

@@ -286,9 +286,6 @@ def _refuse(
 
     With `on_error="status"` rows report it; a single question is still refused, except for too
     little memory and too high a load.
-
-    Raises:
-        InvalidValue: a parameter without meaning.  RidgelineError: as its reason code.
     """
     if on_error == "status" and query.arrays:
         return

@@ -30,11 +30,7 @@ def listed(vendor: str = "", kind: str = "", find: str = "") -> list[dict[str, A
 
 
 def _check(column: str, wanted: str, rows: list[dict[str, Any]]) -> None:
-    """Refuse a filter that matches no system.
-
-    Raises:
-        InvalidValue: the message lists the existing values.
-    """
+    """Refuse a filter that matches no system."""
     there = sorted({str(row[column]) for row in rows}, key=str.casefold)
     if not any(wanted.casefold() in name.casefold() for name in there):
         raise InvalidValue(

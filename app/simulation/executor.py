@@ -84,12 +84,7 @@ def outcomes(
 
 @contextmanager
 def _executor(workers: int, cluster: str) -> Iterator[Executor]:
-    """Processes of this machine, or the workers of a cluster.
-
-    Raises:
-        InvalidValue: Dask is not installed.
-        MeasurementError: no scheduler answers at the address.
-    """
+    """Processes of this machine, or the workers of a cluster."""
     if not cluster:
         alone = sys.platform == "linux" and threading.active_count() == 1
         # a forked process has everything loaded, but forking with several threads may copy held

@@ -259,11 +259,7 @@ def _lengths(
 
 
 def _file(name: str, text: str, given: Any) -> Path:
-    """The file named in a question, if its caller may open files.
-
-    Raises:
-        InvalidValue: it may not.
-    """
+    """The file named in a question, if its caller may open files."""
     if isinstance(given, Path):
         return given
     raise InvalidValue(

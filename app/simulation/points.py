@@ -69,11 +69,7 @@ def simulate_row(row: Mapping[str, str], digest: str) -> Row:
 
 
 def _redundant(slots: int, query: Query) -> int:
-    """The number of redundant experts for a number of slots.
-
-    Raises:
-        InvalidValue: fewer slots than experts.
-    """
+    """The number of redundant experts for a number of slots."""
     q = query.question
     model = find_model(query.named("model"))
     steps = model.graph(Step.decode(1.0, 1.0), Parallelism()).ops

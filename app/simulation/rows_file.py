@@ -101,11 +101,7 @@ def _gather(
 
 
 def _known(target: Path) -> dict[str, Row]:
-    """Answers in a file, by the digest of their question; an empty file holds none.
-
-    Raises:
-        InvalidValue: the file is not a file of answers, and would be overwritten.
-    """
+    """Answers in a file, by the digest of their question; an empty file holds none."""
     if not target.exists():
         return {}
     try:

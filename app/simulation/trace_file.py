@@ -245,11 +245,7 @@ class _Columns:
         return Trace(requests, self._name, tuple(self._notes))
 
     def _understand(self, row: Row) -> None:
-        """Find the columns by name, and the unit of time.
-
-        Raises:
-            InvalidValue: required columns are missing.
-        """
+        """Find the columns by name, and the unit of time."""
         for name in self._names:
             key = next((alias for alias in _ALIASES[name] if alias in row), None)
             if key is None:

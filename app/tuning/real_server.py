@@ -156,11 +156,7 @@ class RealServer:
     def _measured(
         self, values: Mapping[str, Any], folder: Path, stop: Cancel
     ) -> ServingMeasurement:
-        """The measurement made by the client.
-
-        Raises:
-            MeasurementError: it failed.  ReportError: its result cannot be read.  Cancelled.
-        """
+        """The measurement made by the client."""
         commands, result = self.commands, folder / RESULT
         if commands.client in CLIENTS:
             q = self.query.question

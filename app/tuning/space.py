@@ -170,11 +170,7 @@ def of_setting(query: Query, setting: Setting, verb: str) -> Query:
 
 
 def _measured(one: Figure) -> Figure:
-    """The figure, if a benchmark client measures it.
-
-    Raises:
-        InvalidValue: no client measures it.
-    """
+    """The figure, if a benchmark client measures it."""
     if one.latency or one.name in RATES:
         return one
     known = ", ".join(name for name in FIGURES if FIGURES[name].latency or name in RATES)

@@ -148,11 +148,7 @@ def _refuse_another(folder: Path, kept: Any, wanted: Mapping[str, Any]) -> None:
 
 
 def _records(folder: Path) -> list[Record]:
-    """The runs of a folder in order.
-
-    Raises:
-        InvalidValue: a run's file is damaged, or a number is missing.
-    """
+    """The runs of a folder in order."""
     found = []
     for path in sorted((folder / _RUNS).glob(f"[0-9][0-9][0-9][0-9]/{_RUN}")):
         try:

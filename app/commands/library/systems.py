@@ -53,11 +53,7 @@ def systems(
 
 
 def _check_file(path: str, chosen: TableFormat) -> None:
-    """Print a system's YAML figure by figure, with what is missing or assumed in it.
-
-    Raises:
-        RidgelineError: no such file, or one that does not fit the schema, in a sentence.
-    """
+    """Print a system's YAML figure by figure, with what is missing or assumed in it."""
     from app.scenario.local_files import system_source
     from hardware_db import contribution
 
@@ -71,11 +67,7 @@ def _check_file(path: str, chosen: TableFormat) -> None:
 
 
 def _with_network(base: str, path: str) -> str:
-    """YAML of a system with the links of a network file.
-
-    Raises:
-        RidgelineError: an unknown system, or a file that is no such network.
-    """
+    """YAML of a system with the links of a network file."""
     import yaml
 
     import hardware_db

@@ -81,11 +81,7 @@ def compare(
 
 
 def _steps(options: list[str]) -> dict[str, int]:
-    """Steps by phase, from options such as "decode=64".
-
-    Raises:
-        InvalidValue: another phase, or not a whole number.
-    """
+    """Steps by phase, from options such as "decode=64"."""
     steps = {}
     for text in options:
         name, _, number = text.partition("=")

@@ -55,11 +55,7 @@ def parse_names(text: str) -> list[str]:
 
 
 def _values(text: str) -> dict[str, Any]:
-    """Values by symbol in a list such as "batch=1,context=1024,w_bytes=0.5".
-
-    Raises:
-        InvalidValue: an unknown symbol, or not a number within its limits.
-    """
+    """Values by symbol in a list such as "batch=1,context=1024,w_bytes=0.5"."""
     from model_registry.reports.symbolic import BYTES
 
     pairs = [part.partition("=") for part in text.split(",")]

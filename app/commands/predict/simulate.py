@@ -174,11 +174,7 @@ def _forget(given: Given) -> None:
 
 
 def _simulate_points(source: Path, target: Path | None, workers: int, cluster: str) -> None:
-    """Simulate the rows of a file; a stopped run goes on where it was.
-
-    Raises:
-        InvalidValue: no --output, a negative number of workers, or as `rows_file.run_file`.
-    """
+    """Simulate the rows of a file; a stopped run goes on where it was."""
     from app.scenario import points_file
     from app.scenario.points_row import unknown_columns
     from app.simulation import rows_file

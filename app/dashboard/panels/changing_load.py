@@ -102,11 +102,7 @@ def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
 
 
 def _asked(setup: Setup, verb: str) -> Query:
-    """The sidebar's question for the verb, with the requests of a trace.
-
-    Raises:
-        RidgelineError: users or a batch, or a question that cannot be simulated.
-    """
+    """The sidebar's question for the verb, with the requests of a trace."""
     scenario, known = setup.scenario, parameters_of(verb)
     if scenario.kind not in ("rate", "trace"):
         raise InvalidValue(
