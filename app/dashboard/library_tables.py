@@ -13,14 +13,13 @@ import streamlit as st
 import hardware_db
 from app.dashboard import caches, own_definitions, visitor
 from app.wording import quantities
-from app.wording.quantities import GIGABYTE
+from app.wording.quantities import GIGABYTE, TERA
 from genz_core.errors import RidgelineError
 from genz_core.types import Parallelism, Step, System
 from hardware_db.system_schema import unit_of
 from model_registry.finding.loading import describe as describe_model
 from model_registry.finding.loading import names as model_names
 
-TERA = 1e12
 _WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 

@@ -138,10 +138,7 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
 def say_trace() -> None:
     """Draw a caption if `priced_setup` uses a batch that represents a trace."""
     if chosen_setup().scenario.kind == "trace":
-        words = (
-            "A trace has no single load: it is priced as a batch of one, with the form's lengths."
-        )
-        st.caption(words)
+        st.caption("A trace has no single load: priced as a batch of one, with the form's lengths.")
 
 
 def say_unread(resolved: Resolved) -> None:

@@ -138,10 +138,9 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
             f"fixed: {quantities.percent(fixed['good_share'])}",
         )  # fmt: skip
         for name in ("ttft", "tpot"):
-            card(
-                f"{COLUMNS[f'{name}_s'].head}, p99", _seconds(here[f"{name}_p99_s"]),
-                f"fixed: {_seconds(fixed[f'{name}_p99_s'])}",
-            )  # fmt: skip
+            column = COLUMNS[f"{name}_s"]
+            now, then = (column.words(one[f"{name}_p99_s"]) for one in (here, fixed))
+            card(f"{column.head}, p99", now, f"fixed: {then}")
     look, windows, targets = export.look(), document["windows"], document["targets"]
     figures = {
         "replicas": charts.replicas(windows, document["course"], fixed["replicas"], look),
@@ -171,10 +170,6 @@ def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
          for way, value in row.items()}
         for row in rows
     )  # fmt: skip
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else quantities.seconds(value)
 
 
 def _lasts(document: Mapping[str, Any], setup: Setup) -> None:

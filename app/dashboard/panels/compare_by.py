@@ -10,6 +10,7 @@ import streamlit as st
 
 from app.charts import setups as charts
 from app.charts.figure import Figure
+from app.charts.memory import PARTS
 from app.dashboard import caches, export, own_definitions, search_form, sidebar
 from app.dashboard.load import as_batch, batches_words
 from app.dashboard.widgets import draw_table, pick
@@ -35,7 +36,6 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "weights": ("", "fp8"),
     "use": tuple(USE_CASES),
 }
-_PARTS = ("weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes")
 Table = Mapping[str, Mapping[str, Latency]]
 
 
@@ -188,7 +188,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
 def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     memories = {name: one.memory for name, one in _priced(found).items()}
     parts = {
-        name: {part: float(getattr(one, part)[0]) for part in _PARTS}
+        name: {part: float(getattr(one, part)[0]) for part in PARTS}
         for name, one in memories.items()
     }
     usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]

@@ -94,8 +94,7 @@ def _words(row: Mapping[str, Any]) -> dict[str, Any]:
     runs = row["status"] == "ok"
     return {
         "combination": label(row),
-        **{column.head: column.words(row[name]) if row.get(name) is not None else None
-           for name, column in charts.FIGURES.items()},
+        **{column.head: column.words(row.get(name)) for name, column in charts.FIGURES.items()},
         "prompts bound by": row.get("prefill_bound_by"),
         "decode bound by": row.get("decode_bound_by") if runs else row["message"],
     }  # fmt: skip
