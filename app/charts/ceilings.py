@@ -1,7 +1,5 @@
 """The ceilings of a roofline: flat peaks, and diagonals of memory, caches and links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from app.charts.figure import Trace

@@ -1,7 +1,5 @@
 """Charts of page Chip lab: a tornado of resources, ridges, and the bars of a study."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Frontiers of systems, engines and formats on one chart, with measured runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

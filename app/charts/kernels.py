@@ -1,7 +1,5 @@
 """Measured kernels: time by operator class, roofline and speed of light from hardware counters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

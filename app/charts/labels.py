@@ -3,8 +3,6 @@
 Widths are those of the widest common fonts, so labels fit whichever font a machine has.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap

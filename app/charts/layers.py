@@ -5,8 +5,6 @@ share of the step's operator time.  Every line is a point that can be clicked; i
 data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.charts.figure import Figure, Trace, scatter

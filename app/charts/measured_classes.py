@@ -1,7 +1,5 @@
 """Measured and predicted times: classes of a phase, steps of a sweep, runs around a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Memory of a device by use, over batch or context, against its capacity."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace, bar

@@ -1,7 +1,5 @@
 """Predicted against measured on logarithmic axes, a histogram of the errors, errors by split."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import cycle, pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Traces, axes and marks used by several charts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

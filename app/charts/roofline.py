@@ -5,8 +5,6 @@ colour the operator class, its area the share of the phase's time.  The caller f
 points move when the scenario changes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

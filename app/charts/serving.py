@@ -1,7 +1,5 @@
 """Serving under load: latency and throughput over the load, throughput over interactivity."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

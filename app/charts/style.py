@@ -1,7 +1,5 @@
 """Colours and the template of all figures, for light and dark backgrounds."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -1,7 +1,5 @@
 """A cache that is bounded by the bytes of what it holds."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Hashable

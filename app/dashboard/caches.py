@@ -3,8 +3,6 @@
 All results are shared between visitors and must not be changed.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Configurations that cannot run: reason, nearest that can, and a switch to draw them anyway."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Explanations of a page's numbers: configuration, formulas, command, assumptions, intervals."""
 
-from __future__ import annotations
-
 import shlex
 from contextlib import suppress
 from dataclasses import replace

@@ -4,8 +4,6 @@ PNG, PDF and SVG files are drawn on the server if kaleido and a browser are inst
 a chart's own toolbar needs neither.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import html as html_module

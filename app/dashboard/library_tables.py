@@ -1,7 +1,5 @@
 """Systems and models as tables: rows of the lists, facts of a chosen one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """The load of a setup: users or a rate, and the static batch that represents it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

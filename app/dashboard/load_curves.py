@@ -1,7 +1,5 @@
 """Cached curves of a setup under load: over concurrencies, or over arrival rates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps

@@ -6,8 +6,6 @@ The option that a name stands for therefore precedes all others that contain the
 sorted alphabetically.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path

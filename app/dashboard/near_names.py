@@ -3,8 +3,6 @@
 The libraries decide what a name means, as for the command line; here it is only put in its box.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """A point of a chart, or a measured deployment, becomes the scenario of the sidebar."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -2,8 +2,6 @@
 that asks the Hugging Face hub for a model, which no other part of the dashboard does.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Styles that the theme cannot state: `app/pages.css`, sent before the content."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -4,8 +4,6 @@ They are parsed like a typed line.  Their values are stored as texts in the sess
 address under the parameters' names, so that a link restores them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The planner's answers on a page: cached by question; long pricing runs as a job."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The scenario's controls in the sidebar; each is bound to the address, so a link restores it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn

@@ -4,8 +4,6 @@ Parts of the sentence that a page does not use are grey, and parts that it searc
 An understood line sets the controls of the form and of the page that answers it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace

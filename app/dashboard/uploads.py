@@ -1,7 +1,5 @@
 """Files uploaded to any page, and the shipped samples: one list, each read once."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace

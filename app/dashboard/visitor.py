@@ -5,8 +5,6 @@ what a visitor saves is laid over the user's folder: for the session, or, if vis
 long as the server keeps its data.
 """
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from contextlib import AbstractContextManager

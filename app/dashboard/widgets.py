@@ -1,7 +1,5 @@
 """Widgets used by several pages: cards, tables, choices, tabs, parity with an error histogram."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Throughput over the load and over interactivity, by degree, with the measured runs used."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Panels of benchmark results: the form, the curve, the figures, replayed requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fit this machine, a reported device or an engine; shows errors and stores the fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

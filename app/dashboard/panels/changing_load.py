@@ -1,7 +1,5 @@
 """The part Changing load of page Plan: replicas that follow a day or a trace, and how many last."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A hypothetical chip: sliders of its resources, another memory, process or power."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Page Compare by models, systems, engines, versions or use cases: one thing changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The pinned scenarios side by side, or the sidebar's if none is pinned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd

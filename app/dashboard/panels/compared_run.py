@@ -1,7 +1,5 @@
 """A measurement for comparison with its prediction: a stored run, or uploaded reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

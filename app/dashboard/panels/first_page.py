@@ -1,7 +1,5 @@
 """Below the answer, for a new visitor: three examples, the last scenarios, this machine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

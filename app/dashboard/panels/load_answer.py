@@ -1,7 +1,5 @@
 """The answer for a load: its figures, their causes, and latency over loads with targets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Formulas of module classes, their reviewers, and their figures at typed sizes."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

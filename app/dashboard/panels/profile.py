@@ -1,7 +1,5 @@
 """Kernels, timeline, operators, roofline and ranges of a report; two reports compared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import nan
 from typing import Any

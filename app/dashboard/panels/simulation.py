@@ -1,7 +1,5 @@
 """The part Simulate of page Answer: traffic in, requests simulated one by one, their latencies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

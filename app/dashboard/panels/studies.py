@@ -1,7 +1,5 @@
 """Technology studies: chips x formats x techniques; shipped examples or the visitor's own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What ran compared with what is priced: their differences, and a button that fills them in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
