@@ -16,10 +16,11 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
+from app.commands import add_command
 from genz_core.errors import RidgelineError
 
-#: Module of `app.commands` of each command, in the order that --help lists them; each has
-#: `register(cli)`.
+#: Module of `app.commands` of each command, in the order that --help lists them; each has a
+#: function of the command's name, or `register(cli)`.
 COMMANDS = {
     "app": "library.dashboard",
     "api": "library.api",
@@ -97,7 +98,11 @@ def command_line(asked: Sequence[str] = ()) -> typer.Typer:
     )
     first = asked[0] if asked else ""
     for name in [first] if first in COMMANDS else COMMANDS:
-        import_module(f"{__package__}.commands.{COMMANDS[name]}").register(cli)
+        module = import_module(f"{__package__}.commands.{COMMANDS[name]}")
+        if hasattr(module, "register"):
+            module.register(cli)
+        else:
+            add_command(cli, vars(module).get(name) or vars(module)[f"{name}_"])
     return cli
 
 

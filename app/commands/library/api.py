@@ -22,10 +22,6 @@ from genz_core.limits import checked_duration
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("api", help="Answer programs over HTTP: estimate, serve, plan ... (REST).")(api)
-
-
 def api(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8600,
@@ -47,6 +43,7 @@ def api(
     body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
     upload_mb: Annotated[float, typer.Option(help="Largest upload of one request in MB.")] = 50.0,
 ) -> None:
+    """Answer programs over HTTP: estimate, serve, plan ... (REST)."""
     for name in ("fastapi", "uvicorn", "prometheus_client"):
         check_installed(name, pip_install_extra("api"))
     for option, size in (("--body-mb", body_mb), ("--upload-mb", upload_mb)):

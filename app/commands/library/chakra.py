@@ -11,15 +11,12 @@ from app.answers.table import TableFormat
 from app.commands import options as opt
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("chakra", help="Operators of a Chakra trace: runs, seconds, FLOPs, bytes.")(chakra)
-
-
 def chakra(
     file: Annotated[Path, typer.Argument(help="A trace: step.0.et.")],
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Operators of a Chakra trace: runs, seconds, FLOPs, bytes."""
     from app.exchange.step_trace import read_file
 
     document = read_file(file)

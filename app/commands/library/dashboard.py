@@ -11,10 +11,6 @@ from app.commands.library.servers import LOOPBACK, Log, LogOption, check_free, c
 from genz_core.common.installation import pip_install_extra
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("app", help="Open the dashboard in a browser, or serve it to others.")(app)
-
-
 def app(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
@@ -53,6 +49,7 @@ def app(
         str, typer.Option(help="Path of the dashboard behind a proxy, such as /ridgeline.")
     ] = "",
 ) -> None:
+    """Open the dashboard in a browser, or serve it to others."""
     from app.commands.library.dashboard_server import (
         become_server,
         check_login,

@@ -18,10 +18,6 @@ from genz_core.common.installation import pip_install_extra
 from genz_core.limits import checked_duration
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("mcp", help="Answer an assistant (MCP) over stdio, or over HTTP with --http.")(mcp)
-
-
 def mcp(
     http: Annotated[bool, typer.Option("--http", help="Listen on HTTP, at /mcp.")] = False,
     host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",
@@ -37,6 +33,7 @@ def mcp(
     log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
 ) -> None:
+    """Answer an assistant (MCP) over stdio, or over HTTP with --http."""
     check_installed("mcp", pip_install_extra("mcp"))
 
     from app.api.answers import Answers

@@ -12,11 +12,6 @@ from app.commands import options as opt
 from genz_core.errors import InvalidValue
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "List the models that ship, show one, or write the file of a new one (add)."
-    cli.command("models", help=help_)(models)
-
-
 def models(
     name: Annotated[str, typer.Argument(help="A model to show; empty: all; or: add.")] = "",
     source: Annotated[
@@ -29,6 +24,7 @@ def models(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """List the models that ship, show one, or write the file of a new one (add)."""
     import model_registry
 
     if name == "add":

@@ -9,14 +9,10 @@ import typer
 from app.answers.table import to_json
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "The JSON schema of a document that commands exchange; without a name, a list of them."
-    cli.command("schema", help=help_)(schema)
-
-
 def schema(
     name: Annotated[str, typer.Argument(help="arch, modules, ops or step; empty: all.")] = "",
 ) -> None:
+    """The JSON schema of a document that commands exchange; without a name, a list of them."""
     from model_registry.reports import schemas
 
     typer.echo(to_json(schemas.schema(name)) if name else "\n".join(schemas.names()))

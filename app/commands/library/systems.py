@@ -11,14 +11,6 @@ from app.commands import options as opt
 from genz_core.errors import InvalidValue
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = (
-        "List the hardware that ships, show one with its sources, check a file (check), or write "
-        "its YAML with the links of an ASTRA-sim network file (network)."
-    )
-    cli.command("systems", help=help_)(systems)
-
-
 def systems(
     name: Annotated[str, typer.Argument(help="A system; empty: all; or: check, network.")] = "",
     file: Annotated[str, typer.Argument(help="To check: a YAML file; a network file.")] = "",
@@ -29,6 +21,9 @@ def systems(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """List the hardware that ships, show one with its sources, check a file (check), or write its
+    YAML with the links of an ASTRA-sim network file (network).
+    """
     import hardware_db
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
 

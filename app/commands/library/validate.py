@@ -35,12 +35,6 @@ class _Validated:
     document: Callable[[], str] | None = None
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("validate", help="Compare predictions with the measured points that ship.")(
-        validate
-    )
-
-
 def validate(
     what: Annotated[
         str,
@@ -67,6 +61,7 @@ def validate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Compare predictions with the measured points that ship."""
     if what not in _VALIDATIONS:
         raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_VALIDATIONS)}")
     if write_docs is not None and what not in ("simulation", "plan"):

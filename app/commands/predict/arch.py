@@ -16,10 +16,6 @@ _LIMIT = {"batch": "batch", "new_tokens": "input_tokens", "context": "cached_tok
 WITHOUT = 'Rewrites to leave out of the trace: "mla_absorbed,scan".'
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("arch", help="The structure of a model: layers, operators, formulas.")(arch)
-
-
 def arch(
     model: opt.ModelName,
     trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
@@ -36,6 +32,7 @@ def arch(
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
+    """The structure of a model: layers, operators, formulas."""
     from app.scenario.local_files import model_source
     from model_registry.reports import step_documents, symbolic
 

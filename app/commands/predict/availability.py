@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import typer
-
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import running
-from app.commands.question_options import Extras, Given, add_verb
+from app.commands.question_options import Extras, Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = (
-        "How many replicas keep a share of requests within the targets while some are lost: N, "
-        "N+k, and on average over losses."
-    )
-    add_verb(cli, "availability", availability, help_)
-
-
+@of_verb("availability")
 def availability(
     given: Given,
     extras: Extras,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """How many replicas keep a share of requests within the targets while some are lost: N, N+k,
+    and on average over losses.
+    """
     from app.scaling import availability as enough
 
     chosen = opt.table_format(format_, json)

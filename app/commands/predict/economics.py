@@ -7,14 +7,10 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "Cost, energy and carbon of tokens: rented, owned, against an API."
-    add_verb(cli, "economics", economics, help_)
-
-
+@of_verb("economics")
 def economics(
     given: Given,
     kept_runs: Annotated[
@@ -22,6 +18,7 @@ def economics(
     ] = True,
     json: opt.Json = False,
 ) -> None:
+    """Cost, energy and carbon of tokens: rented, owned, against an API."""
     from app.decide.economics import economics as account
     from app.decide.economics_words import sentences
     from app.measuring import run_store

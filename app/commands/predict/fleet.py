@@ -12,17 +12,13 @@ from app.commands import options as opt
 from app.commands.progress_bar import running
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "Assign several models to a set of different machines, by priority."
-    cli.command("fleet", help=help_)(fleet)
-
-
 def fleet(
     file: Annotated[Path, typer.Argument(help="YAML of the fleet; app/samples/fleets has one.")],
     chart: Annotated[Path | None, opt.target("File for a picture of the machines: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Assign several models to a set of different machines, by priority."""
     from app.decide import svg
     from app.fleets import report, result
     from app.scenario.local_files import sources

@@ -8,20 +8,17 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "Write step prices for Dynamo's planner or SGLang's simulator."
-    add_verb(cli, "predictor", predictor, help_)
-
-
+@of_verb("predictor")
 def predictor(
     given: Given,
     for_: Annotated[str, typer.Option("--for", help="dynamo or sglang.")],
     context: Annotated[int, typer.Option(help="Tokens of the longest sequence.")] = 8192,
     output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("predictor"),
 ) -> None:
+    """Write step prices for Dynamo's planner or SGLang's simulator."""
     from app.scenario.scenario import resolve
     from app.simulation.predictor.files import check_reader, files_for
 

@@ -9,14 +9,10 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "The cost of uneven expert routing in a run, and the gain from redundant experts."
-    add_verb(cli, "routing", routing, help_)
-
-
+@of_verb("routing")
 def routing(
     given: Given,
     statistics: Annotated[
@@ -27,6 +23,7 @@ def routing(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """The cost of uneven expert routing in a run, and the gain from redundant experts."""
     from app.decide import routing as decide
 
     rows = decide.routing(given.ask("routing"), decide.read_statistics(statistics), copies)

@@ -10,17 +10,10 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import running
-from app.commands.question_options import Extras, Given, add_verb
+from app.commands.question_options import Extras, Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = (
-        "Autoscale replicas over a day or a trace, with cold starts and losses: cost and "
-        "percentiles, compared with a fixed number (--replicas)."
-    )
-    add_verb(cli, "scale", scale, help_)
-
-
+@of_verb("scale")
 def scale(
     given: Given,
     extras: Extras,
@@ -30,6 +23,9 @@ def scale(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Autoscale replicas over a day or a trace, with cold starts and losses: cost and percentiles,
+    compared with a fixed number (--replicas).
+    """
     from app.scaling import scale as following
 
     chosen, target = opt.table_format(format_, json), opt.table_file(windows_file)

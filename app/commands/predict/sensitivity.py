@@ -8,14 +8,10 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "Show how figures depend on each resource, and the hardware that targets need."
-    add_verb(cli, "sensitivity", sensitivity, help_)
-
-
+@of_verb("sensitivity")
 def sensitivity(
     given: Given,
     load: Annotated[
@@ -27,6 +23,7 @@ def sensitivity(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Show how figures depend on each resource, and the hardware that targets need."""
     from app.decide.sensitivity_rows import document, sentences, table
 
     if load == "load" and "concurrency" not in given and "rate" not in given:

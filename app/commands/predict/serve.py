@@ -9,7 +9,7 @@ import typer
 
 from app.answers.table import TableFormat, folded, render
 from app.commands import options as opt
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Given, of_verb
 
 _RUNS = "measured runs by their weight (a power of measured over physics alone)"
 _NO_RUNS = "no measured run of this engine and model; the figures use the engine's profile only"
@@ -22,10 +22,7 @@ _BRIEF = (
 )  # fmt: skip
 
 
-def register(cli: typer.Typer) -> None:
-    add_verb(cli, "serve", serve, "Estimate TTFT, TPOT and throughput under load.")
-
-
+@of_verb("serve")
 def serve(
     given: Given,
     explain: Annotated[
@@ -37,6 +34,7 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Estimate TTFT, TPOT and throughput under load."""
     import numpy as np
 
     from app.scenario import results

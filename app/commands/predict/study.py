@@ -11,16 +11,13 @@ from app.answers.table import TableFormat
 from app.commands import options as opt
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("study", help="Compare chips, formats and techniques of a study file.")(study)
-
-
 def study(
     file: Annotated[Path, typer.Argument(help="YAML of the study; app/samples/studies has some.")],
     chart: Annotated[Path | None, opt.target("Where the chart goes: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Compare chips, formats and techniques of a study file."""
     from app.decide import study as decide
     from app.decide import svg
     from app.scenario.local_files import sources
