@@ -27,8 +27,8 @@ def register(cli: typer.Typer) -> None:
     group = group_of("Run Nsight around a workload, or time operators.")
     for command in (nsys, ncu):
         add_command(group, command, context_settings=_OPEN)
-    for command in (top_kernels, microbench):
-        add_command(group, command)
+    add_command(group, top_kernels)
+    add_command(group, microbench)
     cli.add_typer(group, name="collect")
 
 
