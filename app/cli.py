@@ -6,8 +6,6 @@ the way an option is given, is one sentence on standard error and exit code 2; a
 that is left out is a warning there.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ same for all engines: the steps of a hand-over (`hand_over_steps`).  A split fit
 runs left out, and also drops all corrections from aggregated runs for the steps of both pools.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ interval goes from the 10th to the 90th percentile.  Its coverage is measured on
 deployment, at all numbers of users, was left out of the percentiles.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

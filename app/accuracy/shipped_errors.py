@@ -4,8 +4,6 @@ Nothing is measured or priced here: the fits write their errors beside the const
 module reads them.  A table that was not written yet is empty.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Both price steps with the same model, without measured corrections of an engine 
 only the schedule differs.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ better direction from here.  Names end in their unit and are the keys of JSON an
 CSV.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Answers as JSON: short questions are answered here, long ones in processes; cached."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import OrderedDict

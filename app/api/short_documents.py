@@ -1,7 +1,5 @@
 """Documents shortened for an assistant: figures with intervals and sources, few rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ No function below opens a file named in a text: models and systems are looked up
 contract forbids importing `app.scenario.local_files`), and traces and reports are uploaded.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import math

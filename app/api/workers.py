@@ -3,8 +3,6 @@
 A process that exceeds its time is ended and replaced.
 """
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 import queue

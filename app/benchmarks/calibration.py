@@ -4,8 +4,6 @@ Both have a scope (one model, format, engine and system; for the scale also one 
 among the user's own calibrations, and can be removed by giving the same results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date

@@ -5,8 +5,6 @@ Facts that neither states are listed as missing: some are required for a price, 
 named assumption.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

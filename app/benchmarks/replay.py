@@ -5,8 +5,6 @@ closed loop sends the requests in their order, and a rate draws new arrivals, so
 distributions can be compared.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The requests of a measured run, as a simulation uses them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ equals the measured one under the same load.  It applies to one model, format, e
 split.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Calibrate a system with profiler reports: latency constants are fitted on their kernels."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ weight format and system are fitted together.  The result is saved as the user's
 prediction of these four uses it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

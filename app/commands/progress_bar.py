@@ -1,7 +1,5 @@
 """A progress bar on standard error for long commands, and a Ctrl-C that keeps results."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

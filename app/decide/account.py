@@ -1,7 +1,5 @@
 """Power and hourly cost of a deployment, with host and network."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A hypothetical chip: other memory, arithmetic, links or power, based on an existing system."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

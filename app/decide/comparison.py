@@ -1,7 +1,5 @@
 """Setups that differ in one property: figures under load, the best one, a verdict."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

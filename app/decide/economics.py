@@ -1,7 +1,5 @@
 """Token costs of a deployment: rented or owned, over a day, against an API; energy and carbon."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """What systems, engines and formats can reach: every load at every degree, and the frontier."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import groupby
 

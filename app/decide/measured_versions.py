@@ -1,7 +1,5 @@
 """Measurements of each version of an engine, compared with a scenario."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median

@@ -1,7 +1,5 @@
 """The best deployment on each system, one row per system, by the cost of meeting the targets."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A plan for export: words, a one-page report as HTML or Markdown, YAML, launch lines."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Sensitivity of a deployment's figures to resources, its ridges, and the hardware it needs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ A study is a mapping (YAML on the command line):
                 models); `config` replaces keys of the model's config: low-rank caches, windows
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product

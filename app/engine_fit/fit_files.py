@@ -1,7 +1,5 @@
 """Output files of the fit: the engines' YAML, CSVs of devices and recipes, tables of errors."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import re

@@ -12,8 +12,6 @@ For serving, the interval of each figure is widened with the load's distance fro
 with its number of users (`hardware_db.intervals.stretch`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ from measured runs.
 writes hardware_db/engines/range_ends.csv from the results of the last fit.  It takes a minute.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

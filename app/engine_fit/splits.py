@@ -1,7 +1,5 @@
 """Errors on held-out configurations, models and devices, and after a few own runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A priced step as Chakra traces, one per device: operators in order, layer by layer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

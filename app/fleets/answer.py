@@ -7,8 +7,6 @@ load, so when everything chosen has been simulated, the assignment is optimal fo
 loads.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -12,8 +12,6 @@ demands cannot change them.  With all served shares fixed, rent is minimised, th
 devices in use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ Shapes, figures and the check of targets come from `app.planning`, with many loa
 instead of many replicas for one load.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -7,8 +7,6 @@ If the guard itself is killed, the kernel ends the worker (Linux).  On systems w
 worker watches the pipe itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

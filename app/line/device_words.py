@@ -3,8 +3,6 @@
 Functions of words: as in `app.line.load_words`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

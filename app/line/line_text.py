@@ -1,7 +1,5 @@
 """A question as a line that reads back as the same question, without defaults."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

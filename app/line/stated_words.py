@@ -1,7 +1,5 @@
 """The content of a line's words, collected as they are read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

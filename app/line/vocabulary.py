@@ -1,7 +1,5 @@
 """Words for parameters: their names, units of their values, choices of a single parameter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The words of a line, and numbers with their units."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Profiler reports against predictions: the comparison, its rows in display units, its verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A scenario completed from what ran, and contradictions between the two."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

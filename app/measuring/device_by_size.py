@@ -1,7 +1,5 @@
 """The device of reports that do not name it, from its number of units and its memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

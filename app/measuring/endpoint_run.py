@@ -1,7 +1,5 @@
 """Measured endpoints among the kept runs: their result file, and figures for the list."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,6 @@ priced.json        the names of system and engine, the degree, and how many laye
 A folder may come from another machine, so nothing in it refers to a file outside of it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

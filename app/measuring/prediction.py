@@ -1,7 +1,5 @@
 """Predictions for runs on this machine: the inputs of a run's prediction, and the priced rows."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A run over prompts: TTFT and TPOT of each with its prediction."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ of the model and the device.  A change is priced anew, and its predicted relativ
 to the measured time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """One step of a model's graph priced, from its builder or from a trace, and both compared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The layer graph of a step: ends of the model, groups of equal layers, their parts, operators."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 

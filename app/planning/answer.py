@@ -1,7 +1,5 @@
 """The answer to a question: the plans, why the others lose, what would help, what to measure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

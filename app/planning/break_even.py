@@ -1,7 +1,5 @@
 """Where drafts, and separate prefill pools, stop paying off: with and without, by load."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

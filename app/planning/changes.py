@@ -1,7 +1,5 @@
 """What would have to change where no deployment meets the targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

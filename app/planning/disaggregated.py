@@ -1,7 +1,5 @@
 """Deployments with a separate prefill pool: all pairs of worker shapes of two families."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

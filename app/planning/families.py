@@ -1,7 +1,5 @@
 """Families of deployments: a system, an engine and number formats, which are no array axes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

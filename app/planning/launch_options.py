@@ -1,7 +1,5 @@
 """Options that launch lines may contain, the values they take, and proxies in front of servers."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shlex

@@ -1,7 +1,5 @@
 """The one measurement that would narrow the best plan's interval most, as a command to run."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -5,8 +5,6 @@ the simulated mean is lower, the mean and all percentiles are scaled up by the s
 simulated mean is kept.  Where there is no validation, mean and percentiles are those simulated.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

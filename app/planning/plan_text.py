@@ -1,7 +1,5 @@
 """An answer in words, for the terminal, beside the table of its plans."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The order of the candidates that meet every target, and how close the others are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

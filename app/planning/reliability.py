@@ -6,8 +6,6 @@ met it. The rows were used to fit the engines' constants, so this tests the form
 its width comes from points that were not fitted (`app.planning.probability`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

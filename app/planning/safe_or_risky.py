@@ -5,8 +5,6 @@ A measurement of the risky choice shows whether it meets the targets.  It is wor
 call is close: the probability that it does, times what it then saves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The search: price every candidate of a space in closed form, order those within targets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -7,8 +7,6 @@ fresh draw of arrivals, not from the one that selected it.  If the simulation of
 from the closed form, its other candidates are corrected accordingly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """The deployments to try: degrees that split a model, replicas, limits of a batch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Parts are kept in a folder beside the table, named after the sweep's definition;
 started again prices the missing ones, writes the complete table, and removes the folder.
 """
 
-from __future__ import annotations
-
 import csv
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Pricing the parts of a sweep: in this process, on all cores, or on a Dask cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Targets of a deployment, such as "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4"."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """How choices like a plan's performed on measured frontiers, for equal knowledge."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why the next candidates lose, and what each is missing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

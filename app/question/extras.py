@@ -1,7 +1,5 @@
 """Options of an answer in addition to its question, declared like parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One parameter of a question: its declaration, and the check of a value against it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field

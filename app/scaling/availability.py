@@ -6,8 +6,6 @@ enough on average.  For the average, each replica is unavailable independently, 
 serving replicas is binomial, and all requests in flight on a lost replica miss the targets.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

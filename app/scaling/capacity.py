@@ -1,7 +1,5 @@
 """What one replica can serve within the targets, by the closed form of `serve`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

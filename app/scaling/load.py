@@ -1,7 +1,5 @@
 """The load over time: a day at a varying rate, a recorded trace, or a day made from a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

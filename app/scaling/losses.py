@@ -1,7 +1,5 @@
 """Losses of replicas: rate, times, and how long a lost replica is unavailable."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from app.question.question import Question

@@ -4,8 +4,6 @@ Bandwidths are those of the system unless stated; latencies and rents are in
 `hardware_db/technology/cache_tiers.csv`, each with its source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The fewest devices on which a scenario that does not fit would fit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

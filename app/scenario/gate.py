@@ -1,7 +1,5 @@
 """Questions that a model cannot run on any devices, and parameters without meaning for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """Savings by single changes, each of which is priced anew."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import hardware_db

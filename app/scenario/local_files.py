@@ -3,8 +3,6 @@
 Only the command line and the Python module use this file; pages accept only names and texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, overload

@@ -1,7 +1,5 @@
 """What each memory of a device holds, and how long a decode step reads it, as rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

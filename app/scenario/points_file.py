@@ -4,8 +4,6 @@ the rest.
 Rows with the same model, precisions, system and engine are priced in one array call.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

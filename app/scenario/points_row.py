@@ -1,7 +1,5 @@
 """One row of a points file: its cells as a question, or a sentence on what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -5,8 +5,6 @@ name is looked up among shipped ones and the user's own and opens no other file;
 name files pass `app.scenario.local_files.sources` to `app.question.query.ask`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Serving figures as columns: one table for the command, the page, the points file and Python."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial

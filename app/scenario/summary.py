@@ -1,7 +1,5 @@
 """The figures of an estimate as columns: one table for the command line, programs and pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any

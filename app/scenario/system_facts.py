@@ -1,7 +1,5 @@
 """The facts of systems, in SI units and with the source of every figure."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -4,8 +4,6 @@ A cluster moves the work of a dead worker to another one.  If a local process di
 that takes a piece of work, the run ends with the completed pieces.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

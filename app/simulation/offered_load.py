@@ -1,7 +1,5 @@
 """Offered load: when requests arrive, their lengths, and the prefixes that prompts share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A row of a simulation file: its question, and the row of figures with the answer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

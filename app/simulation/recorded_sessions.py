@@ -4,8 +4,6 @@
 `recorded/PROVENANCE.md`.
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """A simulation as tables: its document, latencies, requests, and state over time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

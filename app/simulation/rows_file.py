@@ -4,8 +4,6 @@ The file of answers is rewritten completely from time to time; a row that it alr
 run again.
 """
 
-from __future__ import annotations
-
 import csv
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Simulate a question: draw the offered load, serve it, and return both with the question."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ The value of a tier is the device time that its hits save, at the rent of the de
 tier's own rent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

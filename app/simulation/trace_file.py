@@ -5,8 +5,6 @@ One row per request: `arrival_s`, `input_tokens`, `output_tokens`, and for share
 after the previous answer.  Azure's and Mooncake's own columns are read directly.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

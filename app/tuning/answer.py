@@ -1,7 +1,5 @@
 """Answer a "tune" question: with a server, with the simulator, or with what to run next."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A server that does not start, or dies under load, is a valid result: the setting
 last lines of its log say why.  A client that fails says nothing about the setting.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

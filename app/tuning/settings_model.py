@@ -13,8 +13,6 @@ repeats determine most of n; `noise` computes it from repeats alone.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), ch. 2, 4.2, 5.4.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The closed form prices all of them before the first run; a setting that cannot r
 is not tried.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

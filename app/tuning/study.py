@@ -8,8 +8,6 @@
 A search continues where it stopped: a run counts once its run.json exists.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Source of the model: grafana.com, "Dashboard JSON model"; schema 39 (Grafana 11).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.watching.exporter import ALARMS, GAUGES, UP

@@ -7,8 +7,6 @@ windows in a row are outside on the same side; the causes are named (`app.watchi
 later windows are compared with the new conditions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

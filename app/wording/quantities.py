@@ -1,7 +1,5 @@
 """Quantities and sentences as text: the only place where SI values get their display units."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Scores of choices, and tables of scores by what was left out of the fit."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict

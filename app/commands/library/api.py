@@ -1,7 +1,5 @@
 """ridgeline api: the command line's answers over HTTP, for programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

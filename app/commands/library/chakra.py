@@ -1,7 +1,5 @@
 """ridgeline chakra: the content of a Chakra execution trace."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """ridgeline app: open the dashboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """ridgeline doctor: what this machine can measure, and what to install for more."""
 
-from __future__ import annotations
-
 from app.commands import options as opt
 
 

@@ -1,7 +1,5 @@
 """ridgeline mcp: the verbs as tools of an assistant (Model Context Protocol)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """ridgeline models: list and show the models that ship."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """ridgeline schema: the JSON schemas of the documents that commands exchange."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """ridgeline systems: list and show the hardware that ships, with the source of every figure."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

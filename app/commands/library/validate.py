@@ -1,7 +1,5 @@
 """ridgeline validate: predictions against measured points, closed form against simulation."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """ridgeline calibrate: fit constants to a machine, to reports or to runs, and validate the fit."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any

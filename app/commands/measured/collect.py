@@ -1,7 +1,5 @@
 """ridgeline collect: vendor profilers around a run, and microbenchmarks of single operators."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """ridgeline guard: a gate for continuous integration on the result of a benchmark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

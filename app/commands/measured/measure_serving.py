@@ -1,7 +1,5 @@
 """ridgeline measure serving, own-server: engines under load, and a simulation to compare with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """ridgeline runs: list and manage the kept runs, and start one from a run file."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated

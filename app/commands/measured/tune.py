@@ -1,7 +1,5 @@
 """ridgeline tune: find the best settings of a server with few runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """ridgeline arch: the structure of a model, from its description or from a trace of its code."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

@@ -1,7 +1,5 @@
 """ridgeline availability: how many replicas are enough while some are lost."""
 
-from __future__ import annotations
-
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import running

@@ -1,7 +1,5 @@
 """ridgeline economics: token costs of a deployment, over a day and against an API; energy."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

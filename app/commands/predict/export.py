@@ -1,7 +1,5 @@
 """ridgeline export: a step as files for network simulators."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

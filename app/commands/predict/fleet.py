@@ -1,7 +1,5 @@
 """ridgeline fleet: which model of a fleet runs on which of its machines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

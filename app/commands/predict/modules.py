@@ -1,7 +1,5 @@
 """ridgeline modules: list, show and derive the formulas of module classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any

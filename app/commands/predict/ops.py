@@ -1,7 +1,5 @@
 """ridgeline ops: FLOPs and bytes of a model's operators, without hardware."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

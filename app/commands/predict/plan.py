@@ -1,7 +1,5 @@
 """ridgeline plan: which deployment serves a load within targets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """ridgeline predictor: step prices as files for other simulators and planners."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

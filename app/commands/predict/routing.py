@@ -1,7 +1,5 @@
 """ridgeline routing: the cost of a run's uneven experts, and the gain from copies of busy ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

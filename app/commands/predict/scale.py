@@ -1,7 +1,5 @@
 """ridgeline scale: autoscaled replicas compared with a fixed number of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """ridgeline sensitivity: figures by resource, the ridges, and the hardware that targets need."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """ridgeline serve: TTFT, TPOT and throughput under load."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

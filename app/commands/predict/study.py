@@ -1,7 +1,5 @@
 """ridgeline study: chips x formats x techniques of a study file, as a table and a chart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """ridgeline sweep: price every combination of the values of some parameters, or a file of axes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The job that checks a plan: it runs the planned load, then `ridgeline guard` on the result."""
 
-from __future__ import annotations
-
 from app.planning.check_commands import RESULT
 from app.planning.manifests.deployment import Deployed, Words, literal
 from app.planning.manifests.pods import TOKEN, Document, metadata

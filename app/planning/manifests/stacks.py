@@ -1,7 +1,5 @@
 """The data of `stacks.yaml`: images, resources and interfaces of deployment stacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

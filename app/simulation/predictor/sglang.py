@@ -8,8 +8,6 @@ values are seconds; a step that is not in the table gets the mean of the nearest
 requests and tokens ("miss_strategy": "knn").
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Prices of single steps of one engine: prefill, decode, and the tokens that fit its cache."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
