@@ -1,4 +1,4 @@
-"""ridgeline scale: autoscaled replicas compared with a fixed number of them."""
+"""ridgeline scale, availability: replicas that follow the load, and how many last losses."""
 
 from pathlib import Path
 from typing import Annotated
@@ -34,3 +34,21 @@ def scale(
     opt.show(chosen, document, figures, windows, repr(found))
     if target:
         opt.write_table(found.to_dataframe(), target, "windows")
+
+
+@of_verb("availability")
+def availability(
+    given: Given,
+    extras: Extras,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    """How many replicas keep a share of requests within the targets while some are lost: N, N+k,
+    and on average over losses.
+    """
+    from app.scaling import availability as enough
+
+    chosen = opt.table_format(format_, json)
+    with running("simulating") as job:
+        found = enough.availability(given.ask("availability"), extras, job.progress, job.cancelled)
+    opt.show(chosen, found.to_dict(), found.rows, repr(found))

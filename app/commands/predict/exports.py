@@ -1,4 +1,4 @@
-"""ridgeline predictor: step prices as files for other simulators and planners."""
+"""ridgeline predictor, export: a step and its prices as files for other programs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
-from app.commands.question_options import Given, of_verb
+from app.commands.question_options import Extra, Given, of_verb
 
 
 @of_verb("predictor")
@@ -24,3 +24,15 @@ def predictor(
     asked = given.ask("predictor")
     made = files_for(for_, resolve(asked.question, asked.objects), context)
     opt.write_files(output, made)
+
+
+@of_verb("export")
+def export(
+    given: Given,
+    phase: Extra,
+    output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("chakra"),
+) -> None:
+    """Write a step as Chakra traces, one per device, with an ASTRA-sim network."""
+    from app.exchange import step_trace
+
+    opt.write_files(output, step_trace.export(given.ask("export"), phase))
