@@ -43,3 +43,8 @@ class ByteCache(Generic[Value]):
         """Store a value of `size` bytes; one larger than the cache is not stored."""
         with self._lock, suppress(ValueError):
             self._entries[key] = (value, size)
+
+    def clear(self) -> None:
+        """Evict all values."""
+        with self._lock:
+            self._entries.clear()

@@ -57,8 +57,8 @@ def closed_loop(
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
     batching = replace(batching, joined=batching.in_step())
     clump = batching.clump_steps()
-    pace, mean_s = _decoding(batching, clump)
-    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, pace, mean_s))
+    pace, *first_s = _decoding(batching, clump)
+    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, pace, *first_s))
     late = 1.0 + np.broadcast_to(batching.wait, batching.isl.shape)[of]
     gaps, admitted = batching.steps[of] - 1.0, batching.admitted[of]
     first = inside * late
@@ -90,8 +90,9 @@ def closed_loop(
     )
 
 
-def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
-    """The number of decoding requests per rank in balance, [configs], and their TTFT [s].
+def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array, Array]:
+    """The number of decoding requests per rank in balance, [configs], and their mean and median
+    TTFT [s].
 
     The search is refined where a queue is so short that a few more decodes would empty it.
     """
@@ -100,17 +101,17 @@ def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
         (_GRID, _FINER),
     )  # fmt: skip
     pace = batching.pace(decodes, clump)
-    first = batching.ttft_s(pace)
+    mean, median = batching.ttft_of_s(pace, "mean", "median")
     for _ in range(_CLOSER):
-        off = _unbalanced(batching, pace, first)
+        off = _unbalanced(batching, pace, mean)
         if not np.any(off):
             break
         at = np.flatnonzero(off)
         beyond = partial(_beyond, batching.picked(at), clump[at])
         decodes[at], low[at], high[at] = _root(beyond, low[at], high[at], (_FINER,))
         pace = batching.pace(decodes, clump)
-        first = batching.ttft_s(pace)
-    return pace, first
+        mean, median = batching.ttft_of_s(pace, "mean", "median")
+    return pace, mean, median
 
 
 def _requests_per_s(batching: Batching, pace: Pace) -> Array:
@@ -141,17 +142,18 @@ def _unbalanced(batching: Batching, pace: Pace, ttft_s: Array) -> Mask:
     return off
 
 
-def _paced(batching: Batching, pace: Pace, mean: Array) -> tuple[Array, Array, Array]:
+def _paced(
+    batching: Batching, pace: Pace, mean: Array, median: Array
+) -> tuple[Array, Array, Array]:
     """Mean and median TTFT inside the engine, and the cycle time, in a closed loop [s].
 
     The rate is limited by the total work of all admitted requests.  If prefill has priority, the
     first token of a request waits for half of the prompts prefilled in the same step, and for the
     prompts before them; synchronised requests are all prefilled together.  This moves time between
     the first token and later ones at the same rate, with or without a wait outside the engine.
-    mean: TTFT at this pace [s].
+    mean, median: TTFT at this pace [s].
     """
     decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
-    median = batching.ttft_s(pace, median=True)
     admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
     steep, most = _unbalanced(batching, pace, mean), batching.most_decodes()
     left = np.minimum(admitted - decodes, (users - decodes) / late)
