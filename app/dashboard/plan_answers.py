@@ -24,8 +24,7 @@ _CURVES = "frontier_curves"
 
 
 def in_closed_form(searched: Searched) -> Planned | None:
-    """The answer to a question without any simulation; None while a job prices its space, with its
-    progress drawn.
+    """The answer to a question without any simulation; None while a job prices its space.
 
     Raises:
         RidgelineError: as `app.decide.plan_query`.
@@ -59,8 +58,7 @@ def simulated(searched: Searched) -> Planned | None:
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
-    """The document of the deployment stated in a question, under the searched load; targets are
-    ignored.
+    """The document of the deployment that a question states under the load; ignores targets.
 
     Raises:
         RidgelineError: it cannot be priced.
@@ -106,8 +104,7 @@ def _quickly_priced(searched: Searched) -> Priced:
 
 
 def frontier_curves(many: Several) -> Curves | None:
-    """The curves of the families of questions; None while a job prices many of them, with its
-    progress drawn.
+    """The curves of the families of questions; None while a job prices many of them.
 
     Raises:
         RidgelineError: as `app.decide.plan_query.curves_as_job`.

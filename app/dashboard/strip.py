@@ -50,8 +50,7 @@ _EXAMPLE = "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms"
 
 
 def begin(page: str) -> None:
-    """Draw the strip of a page before its content; it shows the sidebar's question until the page
-    calls `say`.
+    """Draw the strip of a page, with the sidebar's question until the page calls `say`.
 
     page: its address.
     """

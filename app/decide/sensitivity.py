@@ -96,8 +96,7 @@ def _reader(resolved: Resolved) -> Resolved:
 
 
 def figures(resolved: Resolved) -> Figures:
-    """TTFT, TPOT [s] and output per device [tok/s] of a deployment, sequences that run at once, and
-    whether it fits (1 or 0).
+    """TTFT, TPOT [s], output per device [tok/s], sequences that run at once, whether it fits.
 
     For a static batch, or under the question's load, where requests that the cache cannot hold
     wait.

@@ -89,8 +89,7 @@ def export(query: Query, phase: str) -> dict[str, bytes]:
 
 
 def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict[str, bytes]:
-    """File contents by name: one `step.RANK.et` per device, groups of ranks, the network, and a
-    note.
+    """Files by name: one `step.RANK.et` per device, groups of ranks, the network, a note.
 
     devices_of: the degrees tp, pp, dp, cp of the deployment.
 

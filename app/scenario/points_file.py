@@ -1,5 +1,4 @@
-"""The points file: a CSV of configurations in, a CSV of estimates out; an invalid row never stops
-the rest.
+"""The points file: a CSV of configurations in, of estimates out; no invalid row stops the rest.
 
 Rows with the same model, precisions, system and engine are priced in one array call.
 """

@@ -188,8 +188,7 @@ class Prefill:
         ]
 
     def disaggregation(self, options: Options) -> Disaggregation:
-        """The pool in the engine's types.  options: of the decode workers, with this pool's
-        step_scale.
+        """The pool in the engine's types.  options: of the decode workers, with its step_scale.
 
         Limits on sequences and cache tokens that an operator sets apply only to the decode workers.
         """
@@ -213,8 +212,7 @@ class Prefill:
 def served(
     decode: Resolved, prefill: Prefill, load: Traffic, degrees: Parallelism
 ) -> ServingEstimate:
-    """Serve a load with both pools in closed form, [loads]; a load that cannot be served has a
-    reason code.
+    """Serve a load with both pools in closed form, [loads], with a reason code where it cannot.
 
     decode: the question's replicas.  degrees: of one, numbers or arrays [loads].
 

@@ -281,8 +281,7 @@ def _refuse(
     result: genz_core.Estimate | ServingEstimate,
     on_error: OnError,
 ) -> None:
-    """Raise the error of a configuration that cannot run, or of a parameter without meaning for the
-    model.
+    """Raise the error of a configuration that cannot run, or of a meaningless parameter.
 
     With `on_error="status"` rows report it; a single question is still refused, except for too
     little memory and too high a load.

@@ -95,8 +95,7 @@ def kept_run() -> tuple[Store, str]:
 
 
 def own_pricing() -> Priced:
-    """Draw the choice of a stored run and a description of it; returns it with the inputs of its
-    prediction.
+    """Draw the choice of a stored run and what it is; returns it as it is priced.
 
     These are its own model, system and engine, or with a warning the scenario's if those are
     unknown here.
@@ -142,8 +141,7 @@ def show_swept(measurement: Measurement, context: RunContext) -> None:
 
 
 def report_pricing(uploaded: Sequence[Report]) -> Priced:
-    """Draw the differences between one run's reports and the scenario; returns them with its
-    estimate.
+    """Draw how one run's reports differ from the scenario; returns them with its estimate.
 
     Raises:
         RidgelineError: the scenario cannot be priced, or the reports cannot be compared together.

@@ -58,8 +58,7 @@ def simulation_panel(setup: Setup) -> None:
 
 
 def query_of(scenario: Question) -> Query:
-    """The simulation's input: the question, a static batch as that many users, a trace with its
-    requests.
+    """The simulation's input: a static batch as that many users, a trace with its requests.
 
     Raises:
         RidgelineError: it cannot be simulated.
