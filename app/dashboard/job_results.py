@@ -15,7 +15,7 @@ from genz_core.errors import RidgelineError
 RESULTS = caches.by_bytes(64 << 20)
 
 
-def result_of(name: str, work: Work, asked: Hashable, title: str, argument: Any = None) -> Any:
+def shared_result(name: str, work: Work, asked: Hashable, title: str, argument: Any = None) -> Any:
     """The result of a job for a question; None while it runs, with its progress drawn.
 
     name: of the job among those of a page; it has one at a time.  argument: of the work, `asked`
@@ -42,6 +42,22 @@ def result_of(name: str, work: Work, asked: Hashable, title: str, argument: Any 
     return kept[1]
 
 
+def leave_queue(page: str) -> None:
+    """On another page than before, take this session's jobs that have not begun out of the queue;
+    they are queued again when their page is opened.
+    """
+    before, st.session_state[_PAGE] = st.session_state.get(_PAGE), page
+    if before == page:
+        return
+    for key in [key for key in st.session_state.get(_QUEUED, ()) if key in st.session_state]:
+        if st.session_state[key].place:
+            st.session_state.pop(key).abandon()
+
+
+#: In the session: keys of its jobs, and the page of its last run.
+_QUEUED, _PAGE = "queued_jobs", "page_of_jobs"
+
+
 def _outcome(name: str, work: Work, asked: Hashable, title: str, argument: Any) -> Any:
     """The result of this session's job for a question, or its error; None while it runs."""
     job_key, of_key = f"{name}_job", f"{name}_of"
@@ -51,6 +67,7 @@ def _outcome(name: str, work: Work, asked: Hashable, title: str, argument: Any) 
         del st.session_state[job_key]
     st.session_state[of_key] = asked
     job = submitted(job_key, work, argument, title, SIMULATING)
+    st.session_state[_QUEUED] = {*st.session_state.get(_QUEUED, ()), job_key}
     if not job.over:
         show_progress(job_key, name)
         return None

@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from app.dashboard import caches
-from app.dashboard.job_results import result_of
+from app.dashboard.job_results import shared_result
 from app.decide import plan_query as searching
 from app.decide.frontiers import Curve
 from app.decide.plan_query import Planned, Searched, Several
@@ -50,7 +50,7 @@ def simulated(searched: Searched) -> Planned | None:
     Raises:
         RidgelineError: the job failed or was cancelled.
     """
-    planned: Planned | None = result_of(
+    planned: Planned | None = shared_result(
         _SIMULATED, searching.planned_as_job, searched, "Simulating the plans",
         (searched, _priced(searched)),
     )  # fmt: skip
@@ -81,7 +81,7 @@ def _priced(searched: Searched) -> Priced | None:
     """The candidates of a question; None while a job prices many of them."""
     if _shapes(searched) <= searching.PLAN_AT_ONCE:
         return _quickly_priced(searched.untargeted)
-    found: Priced | None = result_of(
+    found: Priced | None = shared_result(
         _PRICED, searching.price_as_job, searched.untargeted, "Planning"
     )
     return found
@@ -111,7 +111,9 @@ def frontier_curves(many: Several) -> Curves | None:
     """
     if sum(_shapes(searched) for _, searched in many) <= searching.CURVES_AT_ONCE:
         return _curves(many)
-    found: Curves | None = result_of(_CURVES, searching.curves_as_job, many, "Pricing every load")
+    found: Curves | None = shared_result(
+        _CURVES, searching.curves_as_job, many, "Pricing every load"
+    )
     return found
 
 
@@ -122,7 +124,7 @@ def _curves(many: Several) -> Curves:
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:
     """An answer without a plan, with changes that would allow one, which a job finds."""
-    found = result_of(
+    found = shared_result(
         _CHANGES, searching.changes_as_job, searched, "Looking for changes that would allow a plan"
     )
     return planned if found is None else planned.with_changes(found)

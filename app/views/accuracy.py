@@ -129,7 +129,7 @@ def _records(area: str) -> list[dict[str, Any]] | None:
     key = ("accuracy", area)
     if job_results.RESULTS.get(key) is None and (kept := kept_records.read(area)) is not None:
         job_results.RESULTS.put(key, kept, len(pickle.dumps(kept)))
-    found: list[dict[str, Any]] | None = job_results.result_of(
+    found: list[dict[str, Any]] | None = job_results.shared_result(
         "accuracy", kept_records.records, area, f"Pricing every measured run ({area})"
     )
     return found

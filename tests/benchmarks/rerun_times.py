@@ -3,7 +3,8 @@
     python -m tests.benchmarks.rerun_times --write docs/speed.md
 
 A real server and one session a page: the sidebar, the protocol and the garbage collection are
-included, the browser and jobs in other processes are not.  Other programs hardly change processor time.
+included, the browser and jobs in other processes are not.  Other programs hardly change
+processor time.
 """
 
 from __future__ import annotations

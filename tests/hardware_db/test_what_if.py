@@ -48,5 +48,5 @@ def test_a_multiplier_that_is_not_positive_is_refused(factor):
 
 def test_the_same_system_and_factors_give_the_same_object():
     system = hardware_db.load("h100")
-    assert what_if(system, bandwidth=2) is what_if(system, bandwidth=2.0)
-    assert what_if(system, bandwidth=2) is not what_if(system, peak=2)
+    assert hardware_db.what_if(system, bandwidth=2) is hardware_db.what_if(system, bandwidth=2.0)
+    assert hardware_db.what_if(system, bandwidth=2) is not hardware_db.what_if(system, peak=2)

@@ -11,7 +11,7 @@ from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, plan_answers, search_form, sidebar, strip
 from app.dashboard.panels import plan_form
-from app.dashboard.widgets import card, draw_table, draw_tabs
+from app.dashboard.widgets import card, draw_table, draw_tabs, say_error
 from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
@@ -177,7 +177,11 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
         "No deployment of this space meets every target. What would have to change, each priced "
         "anew:", icon=":material/block:",
     )  # fmt: skip
-    changed = plan_answers.with_changes(searched, planned)
+    try:
+        changed = plan_answers.with_changes(searched, planned)
+    except RidgelineError as error:
+        say_error(error)
+        return planned
     for change in changed.answer.changes:
         st.markdown(f"- {plain(change.words)}")
     return changed
