@@ -239,6 +239,13 @@ KNOWN = (
     "other releases of the engine alone; **few**: calibrated with three runs of one's own; "
     "**device**: static batches of an engine that was measured there; **none**: nothing of it."
 )
+FITTED_ON = (
+    "Measured over predicted on points not used in the fit, by what the device's constants are "
+    "fitted on."
+)
+COVERAGE = (
+    "On points that fitted neither the prediction nor the interval. By what was known: " + KNOWN
+)
 
 
 def split_words(splits: Sequence[Row]) -> list[str]:
