@@ -17,9 +17,9 @@ from app.watching.exporter import ALARMS, GAUGES, UP, Exporter
 from app.watching.follow import follow
 from app.watching.grafana import dashboard
 from app.watching.pages import Look
+from app.watching.simulated_pages import in_turn, looks
 from app.watching.watch import Watcher
 from genz_core.errors import InvalidValue, MeasurementError
-from tests.app.watching.simulated_pages import in_turn, looks
 from tests.profilers.collect.serving.sse_server import serving
 
 GIVEN = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "engine": "vllm"}
