@@ -52,10 +52,13 @@ _DECISIONS = (
     "100 ms per token, for every model, GPU and lengths with several measured deployments "
     "(`ridgeline validate decisions`). *Given away* is the share of the best measured throughput "
     "that the choice by prediction lacks: all of it where the choice misses its target by more "
-    "than 10 %, or where nothing is predicted to meet it. *Fewest GPUs* takes the fewest that were "
-    "measured to meet the target, a rule that needs the measurements. GPUs are ranked by the most "
-    "tokens within the target, pairs within 5 % left out. *Same*: of deployments, whose most users "
-    "within the target are predicted to the step."
+    "than 10 %, or where nothing is predicted to meet it. It chooses as a plan does: of the "
+    "deployments predicted to meet the target, the one with the most expected throughput. "
+    "*Possible* leaves out the runs of which a figure lies below what the hardware allows at the "
+    "load that they state. *Fewest GPUs* takes the fewest that were measured to meet the target, a "
+    "rule that needs the measurements. GPUs are ranked by the most tokens within the target, pairs "
+    "within 5 % left out. *Same*: of deployments, whose most users within the target are predicted "
+    "to the step."
 )
 
 #: Why kernels timed alone still show errors; experiments on training shapes, in three folds.

@@ -18,14 +18,21 @@ from genz_core.types import Array
 from hardware_db.intervals import Interval, probability_below
 
 
-def likely(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:
+def likely(
+    candidates: Candidates,
+    targets: tuple[Target, ...],
+    question: Question,
+    leeway: float = 1.0,
+) -> Array:
     """`meets`, corrected for choosing the best of many candidates, [candidates].
 
     Choosing the best of many favours candidates with errors in their favour; the correction is the
     rate at which such choices met their targets on measured frontiers
     (`app.accuracy.decisions.correction`).
+
+    leeway: factor on every uncertain target.
     """
-    alone = meets(candidates, targets, question)
+    alone = meets(candidates, targets, question, leeway)
     if not targets:
         return alone
     result = alone.copy()
@@ -35,11 +42,18 @@ def likely(candidates: Candidates, targets: tuple[Target, ...], question: Questi
     return result
 
 
-def meets(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:
+def meets(
+    candidates: Candidates,
+    targets: tuple[Target, ...],
+    question: Question,
+    leeway: float = 1.0,
+) -> Array:
     """P(all targets are met and the load is sustained), [candidates].
 
     NaN without any interval, and where a degree or a format of the candidate was never measured.
+    leeway: factor on every uncertain target.
     """
+    closed, more = demand.is_closed(question), float(np.log(leeway))
     result = np.full(len(candidates), np.nan)
     for number, family in enumerate(candidates.families):
         at = np.flatnonzero(candidates.family == number)
@@ -48,7 +62,7 @@ def meets(candidates: Candidates, targets: tuple[Target, ...], question: Questio
         known = family.error_model(those.novelty, of)
         ttft, tpot = known["ttft_s"], known["tpot_s"]
         if ttft is not None and tpot is not None:
-            chance = _of_family(those, targets, demand.is_closed(question), ttft, tpot)
+            chance = _of_family(those, targets, closed, ttft, tpot, more)
             result[at] = np.where(of.without & (chance > 0.0), np.nan, chance)
     return result
 
@@ -59,13 +73,15 @@ def _of_family(
     closed: bool,
     ttft: Interval,
     tpot: Interval,
+    leeway: float,
 ) -> Array:
+    """leeway: added to the slack of uncertain targets, a logarithm."""
     columns, size = candidates.columns, len(candidates)
     certain = np.ones(size, dtype=bool)
     first = np.full(size, np.inf)
     later = np.full(size, np.inf)
     for target in targets:
-        slack = target.slack(columns[target.figure.column])
+        slack = target.slack(columns[target.figure.column]) + leeway
         kind = _errs_with(target, closed)
         if kind == "ttft":
             first = np.minimum(first, slack)

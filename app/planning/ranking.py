@@ -76,16 +76,24 @@ class Ranking:
         least = self.confidence or (SURE if on_percentiles else 0.0)
         return good & (np.nan_to_num(probability, nan=0.0) >= least)
 
-    def order(self, candidates: Candidates, probability: Array, chosen: Mask) -> Order:
+    def order(
+        self,
+        candidates: Candidates,
+        probability: Array,
+        chosen: Mask,
+        useful: Array | None = None,
+    ) -> Order:
         """The chosen candidates, best first.
 
         Sorted by the expected figure, candidates without it last; then by devices, probability (all
         above `SHOWN` alike), those without a prefill pool first, TPOT, TTFT, and by the deployment
         itself, so that the order is reproducible.
+
+        useful: the probability by which figures are expected, `probability` by default.
         """
         at = np.flatnonzero(chosen)
         columns = candidates.columns
-        value = self.worth(candidates, probability)[at]
+        value = self.worth(candidates, probability if useful is None else useful)[at]
         keys: list[NDArray[Any]] = [
             np.nan_to_num(value, nan=np.inf, posinf=np.inf),
             columns["devices"][at],

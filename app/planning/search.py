@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from app.accuracy.decisions.choices import LEEWAY
 from app.planning import demand, family_pricing
 from app.planning.candidates import Candidates, joined
 from app.planning.families import LeftOut
@@ -25,7 +26,7 @@ class Found:
     """Every candidate, priced.
 
     probability: that it meets every target, corrected for choosing the best of many; NaN where not
-    validated, [candidates].
+    validated, [candidates].  useful: the same within `LEEWAY`, by which figures are expected.
     feasible: whether its figures meet the targets.  order: feasible ones, best first.  left_out:
     what could not be tried.
     """
@@ -33,6 +34,7 @@ class Found:
     query: Query
     candidates: Candidates
     probability: Array
+    useful: Array
     ranking: Ranking
     feasible: Mask
     order: Order
@@ -57,10 +59,12 @@ def search(query: Query, priced: Priced | None = None) -> Found:
     targets = targets_of(query)
     candidates, left = priced or price(query)
     probability = likely(candidates, targets, q)
+    useful = likely(candidates, targets, q, LEEWAY)
     ranked = ranking(candidates, targets, q.rank, q.confidence)
     feasible = ranked.feasible(candidates, probability)
-    order = ranked.best_each(candidates, ranked.order(candidates, probability, feasible))
-    return Found(query, candidates, probability, ranked, feasible, order, left)
+    order = ranked.order(candidates, probability, feasible, useful)
+    order = ranked.best_each(candidates, order)
+    return Found(query, candidates, probability, useful, ranked, feasible, order, left)
 
 
 def targets_of(query: Query) -> tuple[Target, ...]:

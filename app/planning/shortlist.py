@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from app.accuracy.decisions.choices import LEEWAY
 from app.planning import demand
 from app.planning.candidates import Candidates
 from app.planning.percentiles import Simulated, simulate
@@ -188,7 +189,7 @@ class _Trials:
         found, eased = self.found, hopeful(self.found.ranking)
         likely = np.ones(len(found.candidates))  # their simulated figures are not known yet
         feasible = eased.feasible(found.candidates, likely)
-        order = eased.order(found.candidates, found.probability, feasible)
+        order = eased.order(found.candidates, found.probability, feasible, found.useful)
         return eased.best_each(found.candidates, order)
 
     def _worth(self, at: int) -> bool:
@@ -245,9 +246,9 @@ class _Trials:
             result.rejected[at] = outcome
         return held
 
-    def _probability(self, at: int) -> float:
+    def _probability(self, at: int, leeway: float = 1.0) -> float:
         one = self.result.candidates.picked(np.array([at]))
-        return float(likely(one, self.found.targets, self.found.query.question)[0])
+        return float(likely(one, self.found.targets, self.found.query.question, leeway)[0])
 
     def _take(self, at: int, outcome: Simulated) -> None:
         """Replace closed-form figures by simulated ones, and all that depends on them."""
@@ -272,14 +273,15 @@ class _Trials:
     def _rank(self) -> None:
         """Order the plans by their simulated figures."""
         result = self.result
-        chances = np.full(len(result.candidates), np.nan)
+        chances, useful = np.full((2, len(result.candidates)), np.nan)
         chosen = np.zeros(len(result.candidates), dtype=bool)
         for plan in result.plans:
             chances[plan.at], chosen[plan.at] = plan.probability, True
+            useful[plan.at] = self._probability(plan.at, LEEWAY)
         place = {
             int(at): number
             for number, at in enumerate(
-                self.found.ranking.order(result.candidates, chances, chosen)
+                self.found.ranking.order(result.candidates, chances, chosen, useful)
             )
         }
         result.plans.sort(key=lambda plan: place[plan.at])

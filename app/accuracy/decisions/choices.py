@@ -12,6 +12,9 @@ from app.accuracy.decisions.loads import Key, Load
 TARGETS_S = (0.010, 0.015, 0.020, 0.030, 0.050, 0.100)
 #: A choice whose TPOT exceeds the target by this factor counts as useless: judgement.
 MISSED = 1.1
+#: Factor on the target that halves what a choice is worth.  Its worth falls evenly from the whole
+#: at the target to nothing at `MISSED`, so on average it is the probability of staying within this.
+LEEWAY = (1.0 + MISSED) / 2.0
 #: GPUs whose best results differ by less than this are not ranked: judgement.
 _ALIKE = 0.05
 #: The target at which a deployment's largest number of users is compared: judgement.
@@ -60,7 +63,7 @@ def _choice(
     best = max(load.tokens[0] for load in good)
     fewest = max(good, key=lambda load: (-load.devices, load.tokens[0]))
     rule = 1.0 - fewest.tokens[0] / best
-    chosen = max(members, key=lambda load: load.tokens[1] * load.chance(target_s))
+    chosen = max(members, key=lambda load: _worth(load, target_s))
     said = chosen.chance(target_s)
     if not said:
         return Choice(model, system, target_s, 1.0, missed=False, none=True, rule=rule)
@@ -70,6 +73,11 @@ def _choice(
     return Choice(
         model, system, target_s, regret, missed=missed, none=False, rule=rule, said=said, met=met
     )
+
+
+def _worth(load: Load, target_s: float) -> tuple[bool, float]:
+    """The order of a plan: loads predicted to meet the target first, then expected tokens/s."""
+    return load.tpot_s[1] <= target_s, load.tokens[1] * load.chance(LEEWAY * target_s)
 
 
 def _grouped(loads: Sequence[Load]) -> dict[tuple[Key, str], list[Load]]:

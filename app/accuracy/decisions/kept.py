@@ -42,5 +42,10 @@ def shipped_correction(split: str) -> Correction:
     """The kept correction of a split; the identity if none was written yet."""
     for row in table("measurements", _KEPT_CHOICES):
         if row["split"] == split:
-            return Correction(float(row["slope"]), float(row["shift"]), int(row["choices"]))
+            return Correction(
+                float(row["slope"]),
+                float(row["shift"]),
+                int(row["choices"]),
+                float(row["odd_share"]),
+            )
     return Correction()

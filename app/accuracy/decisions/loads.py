@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class Load:
     asked: model, lengths.  deployment: engine, format, degrees.  tokens: output tokens/s per GPU.
     tpot_s: seconds.  Each of the last two is (measured, predicted).
     spread: distribution of measured over predicted TPOT; None if the prediction is taken as exact.
+    possible: whether the measured figures are above the bounds of the stated load.
     """
 
     asked: Key
@@ -49,6 +51,7 @@ class Load:
     tpot_s: tuple[float, float]
     tokens: tuple[float, float]
     spread: Interval | None = None
+    possible: bool = True
 
     def chance(self, target_s: float) -> float:
         """The probability that the measured TPOT meets a target."""
@@ -84,7 +87,15 @@ def _load(row: Mapping[str, str], predicted: Latencies, known: str) -> Load:
         tpot_s=(measured[1], predicted[1]),
         tokens=(tokens[0], tokens[1]),
         spread=held_out_interval("tpot_s", "measured", known, row["engine"]) if known else None,
+        possible=row["id"] not in _impossible(),
     )
+
+
+@cache
+def _impossible() -> frozenset[str]:
+    """The serving runs with a figure below the bound of the load that they state."""
+    rows = tables.table("measurements", "beyond_bounds")
+    return frozenset(row["id"] for row in rows if row["table"] == "serving")
 
 
 def loads_by_split() -> dict[str, list[Load]]:

@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from app.accuracy import measured_points
 from app.accuracy.decisions import kept
-from app.accuracy.decisions.choices import TARGETS_S, Choice, choices, gpu_pairs, most_users
+from app.accuracy.decisions.choices import (
+    LEEWAY,
+    TARGETS_S,
+    Choice,
+    choices,
+    gpu_pairs,
+    most_users,
+)
 from app.accuracy.decisions.correction import Correction, correction
 from app.accuracy.decisions.loads import KNOWN, Load, held_out, held_out_loads, measured_loads
-from app.accuracy.decisions.scores import reliability_rows, scores
+from app.accuracy.decisions.scores import POSSIBLE, reliability_rows, scores
 from hardware_db.intervals import Interval
 
 
@@ -107,6 +114,24 @@ def test_what_can_be_expected_is_chosen_over_what_is_most():
     assert first.said == pytest.approx(sure.chance(0.01)) and first.met and not first.regret
 
 
+def test_a_near_miss_is_worth_something_and_a_load_predicted_to_miss_comes_last():
+    spread = Interval(0.9, 1.11, 100)
+    near = replace(load(engine="x", tpot=(0.0103, 0.0099), tokens=(90.0, 100.0)), spread=spread)
+    safe = replace(load(engine="y", tpot=(0.008, 0.008), tokens=(70.0, 70.0)), spread=spread)
+    slow = replace(load(engine="z", tpot=(0.0101, 0.0101), tokens=(190.0, 190.0)), spread=spread)
+    assert near.chance(0.01) * 100.0 < 70.0 < near.chance(LEEWAY * 0.01) * 100.0
+    assert slow.chance(LEEWAY * 0.01) * 190.0 > 100.0
+    first = next(one for one in choices([near, safe, slow]) if one.target_s == 0.01)
+    assert first.said == near.chance(0.01) and not first.met and not first.missed
+
+
+def test_runs_below_the_bounds_of_their_loads_are_left_out_of_the_possible_ones():
+    rows = [row["split"] for row in kept.shipped_table()]
+    assert rows[len(KNOWN) : 2 * len(KNOWN)] == [f"{split}{POSSIBLE}" for split in KNOWN]
+    loads = held_out_loads()["configurations held out"]
+    assert 0 < sum(not one.possible for one in loads) < len(loads) / 100
+
+
 def test_choices_that_kept_their_word_need_no_correction_and_others_are_brought_down():
     generator = np.random.default_rng(5)
     said = generator.uniform(0.5, 0.999, 4000)
@@ -114,6 +139,16 @@ def test_choices_that_kept_their_word_need_no_correction_and_others_are_brought_
     assert np.max(np.abs(honest.of(said) - said)) < 0.05
     boasting = correction(made(said, generator.uniform(size=4000) < 0.75))
     assert np.mean(boasting.of(said)) == pytest.approx(np.minimum(0.75, said).mean(), abs=0.04)
+
+
+def test_some_choices_miss_however_sure_they_are():
+    """Where one sure choice in ten misses, no probability above nine tenths remains."""
+    generator = np.random.default_rng(6)
+    said = np.where(np.arange(4000) % 2, 0.999, generator.uniform(0.5, 0.9, 4000))
+    met = generator.uniform(size=4000) < 0.9 * said
+    found = correction(made(said, met))
+    assert found.odd_share == pytest.approx(0.1, abs=0.01) and found.slope > 0.9
+    assert found.of(0.999) == pytest.approx(0.9, abs=0.015)
 
 
 @given(st.floats(0.2, 1.0), st.floats(-1.0, 0.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
