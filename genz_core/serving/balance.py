@@ -57,8 +57,8 @@ def closed_loop(
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
     batching = replace(batching, joined=batching.in_step())
     clump = batching.clump_steps()
-    pace, mean_s = _decoding(batching, clump)
-    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, pace, mean_s))
+    pace, first = _decoding(batching, clump)
+    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, pace, first))
     late = 1.0 + np.broadcast_to(batching.wait, batching.isl.shape)[of]
     gaps, admitted = batching.steps[of] - 1.0, batching.admitted[of]
     first = inside * late
@@ -90,8 +90,8 @@ def closed_loop(
     )
 
 
-def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
-    """The number of decoding requests per rank in balance, [configs], and their TTFT [s].
+def _decoding(batching: Batching, clump: Array) -> tuple[Pace, tuple[Array, Array]]:
+    """The number of decoding requests per rank in balance, [configs], and their `first_token`.
 
     The search is refined where a queue is so short that a few more decodes would empty it.
     """
@@ -100,16 +100,16 @@ def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
         (_GRID, _FINER),
     )  # fmt: skip
     pace = batching.pace(decodes, clump)
-    first = batching.ttft_s(pace)
+    first = batching.first_token(pace)
     for _ in range(_CLOSER):
-        off = _unbalanced(batching, pace, first)
+        off = _unbalanced(batching, pace, *first)
         if not np.any(off):
             break
         at = np.flatnonzero(off)
         beyond = partial(_beyond, batching.picked(at), clump[at])
         decodes[at], low[at], high[at] = _root(beyond, low[at], high[at], (_FINER,))
         pace = batching.pace(decodes, clump)
-        first = batching.ttft_s(pace)
+        first = batching.first_token(pace)
     return pace, first
 
 
@@ -124,43 +124,47 @@ def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
     If a request also waits outside of the engine: minus those of all users.
     """
     pace = batching.pace(decodes, clump)
-    return _beyond_at(batching, pace, batching.ttft_s(pace))
+    return _beyond_at(batching, pace, *batching.first_token(pace))
 
 
-def _beyond_at(batching: Batching, pace: Pace, ttft_s: Array) -> Array:
-    decodes, waiting = pace.decodes, _requests_per_s(batching, pace) * ttft_s
+def _beyond_at(batching: Batching, pace: Pace, ttft_s: Array, standing_s: Array) -> Array:
+    decodes, waiting = pace.decodes, _requests_per_s(batching, pace) * (ttft_s - standing_s)
     beyond: Array = decodes + waiting - batching.admitted
     if np.any(batching.wait):
         beyond = np.maximum(beyond, decodes + waiting * (1.0 + batching.wait) - batching.users)
     return beyond
 
 
-def _unbalanced(batching: Batching, pace: Pace, ttft_s: Array) -> Mask:
+def _unbalanced(batching: Batching, pace: Pace, ttft_s: Array, standing_s: Array) -> Mask:
     """Where too many or too few requests decode for the number admitted."""
-    off: Mask = np.abs(_beyond_at(batching, pace, ttft_s)) > _TOLERANCE * batching.admitted
+    beyond = _beyond_at(batching, pace, ttft_s, standing_s)
+    off: Mask = np.abs(beyond) > _TOLERANCE * batching.admitted
     return off
 
 
-def _paced(batching: Batching, pace: Pace, mean: Array) -> tuple[Array, Array, Array]:
+def _paced(
+    batching: Batching, pace: Pace, first: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
     """Mean and median TTFT inside the engine, and the cycle time, in a closed loop [s].
 
     The rate is limited by the total work of all admitted requests.  If prefill has priority, the
     first token of a request waits for half of the prompts prefilled in the same step, and for the
     prompts before them; synchronised requests are all prefilled together.  This moves time between
     the first token and later ones at the same rate, with or without a wait outside the engine.
-    mean: TTFT at this pace [s].
+    first: `first_token` at this pace.
     """
+    mean, standing = first
     decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
     median = batching.ttft_s(pace, median=True)
     admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
-    steep, most = _unbalanced(batching, pace, mean), batching.most_decodes()
+    steep, most = _unbalanced(batching, pace, *first), batching.most_decodes()
     left = np.minimum(admitted - decodes, (users - decodes) / late)
     rate = _requests_per_s(batching, pace)
     full = steep & (left > 0) & (decodes >= most * (1.0 - 1e-6)) & (most < admitted)
     if np.any(full):  # a queue that never empties fills every step
         rate = np.where(full, np.maximum(batching.full_steps_per_s(decodes), rate), rate)
         cycle = np.where(full, decodes / (gaps * rate), cycle)
-    told = left / rate
+    told = left / rate + standing
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
     served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
     slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)

@@ -98,9 +98,11 @@ class Batching(StepCycles):
         window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
         begun = np.clip(2.0 - apart / window, 0.0, 1.0)
         alike = np.clip(1.0 + window - self.steps_spread, 0.0, 1.0)
-        # whether a wave takes more than one step
+        # a wave of one step: requests of different lengths part, and lanes end at different times
         several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)
-        return np.where(self.waves > 0, together, begun * alike * several)
+        single = 1.0 / (1.0 + self.steps_spread) if self.lanes == 1 else 0.0
+        alike = several * alike + (1.0 - several) * single
+        return np.where(self.waves > 0, together, begun * alike)
 
     def pace(self, decodes: Array, clump: Array) -> Pace:
         """The steps of a rank with this number of decoding requests.
@@ -121,7 +123,12 @@ class Batching(StepCycles):
     # --------------------------------------------------------------------------- a first token
 
     def ttft_s(self, pace: Pace, *, median: bool = False) -> Array:
-        """Mean or median time from the arrival of an admitted request to its first token [s].
+        """Mean or median time from the arrival of an admitted request to its first token [s]."""
+        return self.first_token(pace, median=median)[0]
+
+    def first_token(self, pace: Pace, *, median: bool = False) -> tuple[Array, Array]:
+        """Mean or median time to the first token of an admitted request [s], and the part of it in
+        which no cycle of decodes ends, because the request's own prompt makes its steps longer.
 
         A share `used` of the step's capacity is occupied, so the same share of arrivals finds a
         queue; the length of that queue has an exponential tail.
@@ -151,7 +158,13 @@ class Batching(StepCycles):
         own = alone + busy * (
             self.reading_s(np.maximum(beside, 1.0), ahead, together, room, elsewhere) - alone
         )
-        return self.host_s + residual + own + self.late_steps * step
+        first: Array = self.host_s + residual + own + self.late_steps * step
+        if self.lanes > 1:  # the other lanes go on
+            return first, none
+        if self.mixed:
+            cycles = np.maximum(ahead / room, 1.0)
+            return first, np.maximum(own - cycles * pace.cycle_s, 0.0)
+        return first, np.minimum(alone, own) * self.isl / ahead
 
     def _steps_before_s(self, pace: Pace, gathered: Gathered | None) -> tuple[Array, Array]:
         """Rest of the running step when a request arrives, and time of a mean step [s].

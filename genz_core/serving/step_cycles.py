@@ -132,6 +132,17 @@ class StepCycles:
         none = np.zeros_like(decodes)
         return self._lane(decodes, none, none)
 
+    @property
+    def own_lane(self) -> Array | float:
+        """Prompts of other requests in a request's own lane, relative to the mean of all lanes: few
+        requests have a lane each.
+        """
+        if self.lanes == 1 or not self.closed:
+            return 1.0
+        requests = np.maximum(self.admitted * self.times.ranks, 1.0)
+        beside = np.maximum(requests / self.lanes - 1.0, 0.0)
+        return np.asarray(self.lanes * beside / np.maximum(requests - 1.0, 1.0))
+
     def prompts(self, decodes: Array) -> Array:
         """New prompts per step of a rank's lane, p."""
         prompts: Array = decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
@@ -163,7 +174,9 @@ class StepCycles:
         full, full_stage = self._lane(decodes, tokens, elsewhere)
         if self.lanes == 1:
             return plain + share * (full - plain)
-        mean = plain + share * (full - plain)
+        own = self.own_lane
+        mean = plain + own * share * (full - plain)
+        share = share * (self.lanes - own) / (self.lanes - 1.0)
         slack = np.maximum(plain - self.lanes * plain_stage, 0.0)
         longer = np.maximum(full_stage - plain_stage, 0.0)
         cycle_s: Array = mean + self._stage_wait_s(share, longer, prompts, tokens / room, slack)

@@ -106,7 +106,7 @@ class PricedShares:
         return seconds.reshape(self.stages, len(rows), len(columns))
 
     def expert_nodes(self, most: float) -> Array:
-        """Tokens of a step, spaced so closely that the expected number of expert tiles is nearly
+        """Mean tokens of a rank, spaced so closely that the expected number of expert tiles is nearly
         linear between.
         """
         ops = self._graph(Group(8.0, 1.0, 1000.0)).ops
@@ -117,7 +117,9 @@ class PricedShares:
             for ratio in ratios
             for step, upto in ((4.0, 256.0), (16.0, 1024.0))  # rows of an expert
         ]
-        return _sorted(token_nodes(most), *parts)
+        ranks = int(np.max(self._parallelism.dp))
+        fewer = np.arange(1.0, ranks) / ranks  # sequences than ranks
+        return _sorted(token_nodes(most), fewer, *parts)
 
     def _seconds(
         self, group: Group, size: int, share: Share, joined: tuple[str, str] | None = None
