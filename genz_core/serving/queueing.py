@@ -139,9 +139,7 @@ class Batching(StepCycles):
         gathered = self._gathered(step / self.lanes, prompts) if self.gathers else None
         residual, planned = self._steps_before_s(pace, gathered)
         beside = decodes * self.others
-        busy = np.minimum(beside * self.times.ranks, 1.0)
         waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
-        residual = busy * (residual + self.ahead_steps * planned + waits * step)
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, FULLEST)
         before = self.isl * used / 2.0 / (1.0 - used)
@@ -152,9 +150,16 @@ class Batching(StepCycles):
         beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
         if gathered:
             beside_own = gathered.busiest - 1.0
+            # all of a group are read before a decode step: half of them before a prompt
+            group = np.minimum(gathered.busiest, 1.0 + others) * self.isl
+            before = np.where(group > room, (group + room) / 2.0 - self.isl, 0.0)
         ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
         elsewhere = np.minimum(prompts * self.isl, room)
         alone = self.reading_s(none, ahead, self.isl, room, none)
+        per_s = decodes / (np.maximum(self.steps - 1.0, 1e-9) * pace.cycle_s)
+        being_read = per_s * alone * self.isl / ahead * self.others / self.lanes
+        busy = np.minimum((beside + being_read) * self.times.ranks, 1.0)
+        residual = busy * (residual + self.ahead_steps * planned + waits * step)
         own = alone + busy * (
             self.reading_s(np.maximum(beside, 1.0), ahead, together, room, elsewhere) - alone
         )
