@@ -97,10 +97,10 @@ class Batching(StepCycles):
         apart = np.maximum(session - self.admitted * ranks * alone / self.lanes, 0.0) / plain
         window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
         begun = np.clip(2.0 - apart / window, 0.0, 1.0)
-        alike = np.clip(1.0 + window - self.steps_spread, 0.0, 1.0)
+        alike = np.clip(2.0 + self.ahead_steps - self.steps_spread, 0.0, 1.0)
         # a wave of one step: requests of different lengths part, and lanes end at different times
         several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)
-        single = 1.0 / (1.0 + self.steps_spread) if self.lanes == 1 else 0.0
+        single = np.maximum(1.0 - self.steps_spread / 2.0, 0.0) if self.lanes == 1 else 0.0
         alike = several * alike + (1.0 - several) * single
         return np.where(self.waves > 0, together, begun * alike)
 

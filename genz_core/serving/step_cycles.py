@@ -174,8 +174,9 @@ class StepCycles:
         full, full_stage = self._lane(decodes, tokens, elsewhere)
         if self.lanes == 1:
             return plain + share * (full - plain)
-        own = self.own_lane
-        mean = plain + own * share * (full - plain)
+        own, beside = self.own_lane, (self.lanes - 1.0) * plain_stage
+        cycle, longest = np.maximum(plain, plain_stage + beside), np.maximum(full, full_stage + beside)
+        mean = cycle + own * share * (longest - cycle)
         share = share * (self.lanes - own) / (self.lanes - 1.0)
         slack = np.maximum(plain - self.lanes * plain_stage, 0.0)
         longer = np.maximum(full_stage - plain_stage, 0.0)
@@ -204,6 +205,7 @@ class StepCycles:
         normal = spread * np.exp(-far * far / 2.0) / np.sqrt(2.0 * np.pi) - slack * beyond
         any_other = 1.0 - (1.0 - share) ** others
         most = np.maximum(others * share * longer - slack * any_other, 0.0)
+        most = most * (1.0 - share * (1.0 - several))
         wait: Array = np.clip(normal, 0.0, most)
         return wait
 
