@@ -98,9 +98,12 @@ class Batching(StepCycles):
         window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
         begun = np.clip(2.0 - apart / window, 0.0, 1.0)
         alike = np.clip(2.0 + self.ahead_steps - self.steps_spread, 0.0, 1.0)
-        # a wave of one step: requests of different lengths part, and lanes end at different times
+        # a wave of one step of each lane: requests of different lengths part
         several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)
-        single = np.maximum(1.0 - self.steps_spread / 2.0, 0.0) if self.lanes == 1 else 0.0
+        single = np.maximum(1.0 - self.steps_spread / 2.0, 0.0)
+        if self.lanes > 1:  # fewer steps than lanes leave some lanes without requests
+            filled = self.admitted * self.isl / self.room(self.admitted)
+            single = single * np.clip((filled - 1.0) / (self.lanes - 1.0), 0.0, 1.0)
         alike = several * alike + (1.0 - several) * single
         return np.where(self.waves > 0, together, begun * alike)
 
@@ -167,8 +170,8 @@ class Batching(StepCycles):
         if self.lanes > 1:  # the other lanes go on
             return first, none
         if self.mixed:
-            cycles = np.maximum(ahead / room, 1.0)
-            return first, np.maximum(own - cycles * pace.cycle_s, 0.0)
+            longer = own - np.maximum(ahead / room, 1.0) * pace.cycle_s
+            return first, np.maximum(longer, 0.0) * (1.0 - used)  # others fill the step otherwise
         return first, np.minimum(alone, own) * self.isl / ahead
 
     def _steps_before_s(self, pace: Pace, gathered: Gathered | None) -> tuple[Array, Array]:
