@@ -57,8 +57,9 @@ def closed_loop(
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
     batching = replace(batching, joined=batching.in_step())
     clump = batching.clump_steps()
-    pace, first = _decoding(batching, clump)
-    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, pace, first))
+    found = _decoding(batching, clump)
+    pace = found[0]
+    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, *found))
     late = 1.0 + np.broadcast_to(batching.wait, batching.isl.shape)[of]
     gaps, admitted = batching.steps[of] - 1.0, batching.admitted[of]
     first = inside * late
@@ -122,7 +123,9 @@ def _requests_per_s(batching: Batching, pace: Pace) -> Array:
 def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
     """Decoding requests plus those waiting for a first token, minus the admitted ones.
 
-    If a request also waits outside of the engine: minus those of all users.
+    If a request also waits outside of the engine: minus those of all users.  Decoding requests are
+    counted per cycle, not per second: the others cannot decode in a step that one's own prompt
+    makes longer (`Batching.first_token`), so that time counts for no one.
     """
     pace = batching.pace(decodes, clump)
     return _beyond_at(batching, pace, *batching.first_token(pace))

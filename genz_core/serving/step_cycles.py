@@ -175,7 +175,10 @@ class StepCycles:
         if self.lanes == 1:
             return plain + share * (full - plain)
         own, beside = self.own_lane, (self.lanes - 1.0) * plain_stage
-        cycle, longest = np.maximum(plain, plain_stage + beside), np.maximum(full, full_stage + beside)
+        cycle, longest = (
+            np.maximum(plain, plain_stage + beside),
+            np.maximum(full, full_stage + beside),
+        )
         mean = cycle + own * share * (longest - cycle)
         share = share * (self.lanes - own) / (self.lanes - 1.0)
         slack = np.maximum(plain - self.lanes * plain_stage, 0.0)

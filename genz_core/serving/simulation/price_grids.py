@@ -106,8 +106,8 @@ class PricedShares:
         return seconds.reshape(self.stages, len(rows), len(columns))
 
     def expert_nodes(self, most: float) -> Array:
-        """Mean tokens of a rank, spaced so closely that the expected number of expert tiles is nearly
-        linear between.
+        """Mean tokens of a rank in a step, spaced so closely that the expected number of expert
+        tiles is nearly linear between.
         """
         ops = self._graph(Group(8.0, 1.0, 1000.0)).ops
         shapes = [op.dims for op in ops if op.operator_class == "moe" and "top_k" in op.dims]
