@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.dashboard import caches, garbage, page_style, sidebar, strip, visitor
+from app.dashboard import caches, garbage, job_results, page_style, sidebar, strip, visitor
 
 HERE = Path(__file__).parent
 
@@ -98,6 +98,7 @@ def main() -> None:
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
     page_style.show()
     strip.go(chosen.url_path)
+    job_results.leave_queue(chosen.url_path)
     with visitor.library():
         sidebar.sidebar()
         strip.begin(chosen.url_path)

@@ -10,11 +10,13 @@ max_batch(...)  max_context(...)  the largest that fits in memory
 Sizes and degrees are numbers, or arrays with one value per configuration.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from genz_core.capacity.memory import max_batch, max_context
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.search import sweep
-from genz_core.serving import ServingEstimate, Traffic, serve
+from genz_core.serving import ServingEstimate, Traffic
 from genz_core.steps.step import StepEstimate
 from genz_core.types import (
     Graph,
@@ -28,6 +30,9 @@ from genz_core.types import (
     Workload,
 )
 from genz_core.workload import Estimate, decode, decode_step, estimate, mixed, prefill
+
+if TYPE_CHECKING:
+    from genz_core.serving import serve
 
 __all__ = [
     "EngineProfile",
@@ -55,3 +60,12 @@ __all__ = [
     "serve",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`serve` is imported on first use: a static batch needs none of it."""
+    if name == "serve":
+        from genz_core import serving
+
+        return serving.serve
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

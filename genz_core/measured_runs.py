@@ -35,7 +35,7 @@ Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -72,7 +72,9 @@ _OWN = 0.5
 FREEDOM = 4.0  # degrees of freedom of Student's t
 _ROUNDS = 5  # of weights
 _TENFOLD = float(np.log(10.0))
-_AT_ONCE = 4096  # configurations that are compared with their neighbours in one array
+#: Pairs of a configuration and a run that are compared in one array, which fits in a second-level
+#: cache.
+_AT_ONCE = 2**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +125,24 @@ class Kernel:
         shared: which pairs share which fact, by name of `SHARED`, [m, n] or broadcastable to it.
         """
         one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
-        fading = _faded(one, other, (other**2).sum(1))
+        fading = _faded(one, *_columns(other))
         fading *= sum(sd**2 * shared[name] for name, sd in self.near.items())
         fading += sum(sd**2 * shared[name] for name, sd in self.constant.items())
         return fading
 
 
-def _faded(one: Array, other: Array, squares: Array) -> Array:
-    """Decay m(d) between runs of sizes over lengths [m, sizes] and [n, sizes], [m, n].
+def _columns(sizes: Array) -> tuple[Array, Array]:
+    """Sizes [n, sizes] as columns [sizes, n], contiguous, and the sums of their squares [n]."""
+    return np.ascontiguousarray(sizes.T), (sizes**2).sum(1)
 
+
+def _faded(one: Array, other: Array, squares: Array) -> Array:
+    """Decay m(d) between runs of sizes over lengths [m, sizes] and [sizes, n], [m, n].
+
+    Equal rows give equal decays to the last bit, unlike a matrix product.
     squares: of `other`, summed, [n].
     """
-    between = np.einsum("cs,rs->cr", one, other)
+    between = np.einsum("cs,sr->cr", one, other)
     between *= 2.0
     distance = (one**2).sum(1)[:, None] + squares
     distance -= between
@@ -203,11 +211,16 @@ class MeasuredRuns:
         logs = np.log(sizes)
         scaled = logs / lengths
         parts = [
-            np.einsum("cr,r->c", _faded(scaled[start : start + _AT_ONCE], runs, squares), near)
-            for start in range(0, len(logs), _AT_ONCE)
+            np.einsum("cr,r->c", _faded(scaled[some], runs, squares), near)
+            for some in self._pieces(len(logs))
         ]
         said = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return np.asarray((said + alike) * self._beyond(logs, _FADING))
+
+    def _pieces(self, configs: int) -> Iterator[slice]:
+        """Slices of configurations that are compared with all runs at a time."""
+        step = max(_AT_ONCE // len(self.names), 1)
+        return (slice(start, start + step) for start in range(0, configs, step))
 
     def _adds(self, latent: str, facts: RunFacts) -> tuple[Array, float]:
         """Contribution of each run to an expectation through nearness [runs], and the constant
@@ -232,10 +245,10 @@ class MeasuredRuns:
 
     @cached_property
     def _scaled(self) -> Mapping[str, tuple[Array, Array, Array]]:
-        """Lengths, sizes of the runs divided by them, and the sums of their squares, by latent."""
+        """Lengths, and `_columns` of the sizes of the runs divided by them, by latent."""
         lengths = {latent: np.asarray(kernel.lengths) for latent, kernel in self.kernels.items()}
         scaled = {latent: self.sizes / length for latent, length in lengths.items()}
-        return {at: (lengths[at], sizes, (sizes**2).sum(1)) for at, sizes in scaled.items()}
+        return {at: (lengths[at], *_columns(sizes)) for at, sizes in scaled.items()}
 
     @cached_property
     def _added(self) -> dict[tuple[str, RunFacts], tuple[Array, float]]:
@@ -243,10 +256,8 @@ class MeasuredRuns:
 
     def correction(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
         """As `expected`, with its uncertainty and the runs that contribute."""
-        parts = [
-            self._corrected(latent, facts, np.log(sizes[start : start + _AT_ONCE]))
-            for start in range(0, len(sizes), _AT_ONCE)
-        ]
+        pieces = self._pieces(len(sizes))
+        parts = [self._corrected(latent, facts, np.log(sizes[some])) for some in pieces]
         return Correction(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS)
         )
@@ -288,9 +299,11 @@ class MeasuredRuns:
 
         sizes: logarithms, [configs, sizes].  names: entries of `SIZES` whose range counts.
         """
-        columns = map(SIZES.index, names)
-        beyond = (np.maximum(sizes[:, at] - self._most[at], 0.0) / _TENFOLD for at in columns)
-        return np.asarray(10.0 ** -sum(tenfolds * tenfolds for tenfolds in beyond))
+        tenfolds = 0.0
+        for at in map(SIZES.index, names):
+            over = np.maximum(sizes[:, at] - self._most[at], 0.0) / _TENFOLD
+            tenfolds = tenfolds + over * over
+        return np.asarray(10.0**-tenfolds)
 
     @cached_property
     def _most(self) -> list[float]:

@@ -57,7 +57,20 @@ def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
     if parallelism.moe_tp is not None:
         values["moe_tp"] = parallelism.moe_tp
     size = length(*values.values())
+    if size == 1:
+        return dict(zip(values, _single(values), strict=True))
     return {name: spread(_floats(name, value), size) for name, value in values.items()}
+
+
+def _single(values: Mapping[str, Num]) -> Array:
+    """Numbers and arrays of one as floats, [names, 1]."""
+    numbers = [
+        value.item() if isinstance(value, np.ndarray) else value for value in values.values()
+    ]
+    try:
+        return np.array(numbers, dtype=float)[:, None]
+    except OverflowError:
+        return np.stack([_floats(name, value).reshape(1) for name, value in values.items()])
 
 
 def spread(values: Array, size: int) -> Array:

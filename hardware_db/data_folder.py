@@ -19,6 +19,7 @@ from stat import S_ISREG
 
 _FILES = ("systems/*.yaml", "profiles/*.yaml", "engines/*.yaml", "recipes.csv")
 _OVERLAY: ContextVar[Path | None] = ContextVar("overlay", default=None)
+_AS_SHIPPED: ContextVar[bool] = ContextVar("as_shipped", default=False)
 
 
 def data_folder() -> Path:
@@ -33,6 +34,8 @@ def overlaid() -> Path | None:
 
 def data_folders() -> tuple[Path, ...]:
     """Paths of the folders for reading; files of later folders replace those of earlier ones."""
+    if _AS_SHIPPED.get():
+        return ()
     over = overlaid()
     return (users_folder(), over) if over else (users_folder(),)
 
@@ -45,6 +48,16 @@ def overlay(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         _OVERLAY.reset(token)
+
+
+@contextmanager
+def as_shipped() -> Iterator[None]:
+    """Read no file of a user or a visitor within the block, only what ships."""
+    token = _AS_SHIPPED.set(True)
+    try:
+        yield
+    finally:
+        _AS_SHIPPED.reset(token)
 
 
 def users_folder() -> Path:

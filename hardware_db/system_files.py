@@ -128,6 +128,8 @@ def spellings() -> Mapping[str, str]:
 @lru_cache(maxsize=1024)
 def _found(name: str, own_files: tuple[tuple[Path, int], ...]) -> lookup.Found:
     """The system that a name stands for; cached errors are raised as new objects."""
+    if name in shipped() or any(path.stem == name for path, _ in own_files):
+        return lookup.Found(name)  # a slug as it is written: no other file needs to be read
     slug = lookup.exact(name, _slugs_by_name(own_files))
     if slug is None:  # words of a name, or none
         return lookup.resolve(name, _directory(own_files), {})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
+from genz_core.common.memo import ByIdentity
 from genz_core.errors import InvalidValue
 from genz_core.types import System
 from hardware_db.mig import SLICE
@@ -21,6 +23,9 @@ def what_if(
 ) -> System:
     """The system with its resources multiplied; its name and assumptions state the factors.
 
+    The same system and factors give the same object, so that what was compiled for it is found
+    again.
+
     Args:
         peak: factor of every dense peak.  bandwidth, capacity: of the memory.
         link: of the bandwidth of all tiers; latencies and the cache are unchanged.
@@ -35,13 +40,23 @@ def what_if(
     changed = [f"{name} ×{factor:g}" for name, factor in factors.items() if factor != 1]
     if not changed:
         return system
-    scaled = ", ".join(changed)
+    return _SCALED.get(
+        lambda: _scaled(system, factors, ", ".join(changed)), system, values=tuple(factors.values())
+    )
+
+
+_SCALED: ByIdentity[System] = ByIdentity(128)
+
+
+def _scaled(system: System, factors: Mapping[str, float], scaled: str) -> System:
+    """The system with its resources multiplied; scaled: the factors in words."""
+    peak, bandwidth, link = factors["peak"], factors["bandwidth"], factors["link"]
     return replace(
         system,
         name=f"{system.name} (what if: {scaled})",
         peak_flops_per_s={kind: rate * peak for kind, rate in system.peak_flops_per_s.items()},
         memory_bytes_per_s=system.memory_bytes_per_s * bandwidth,
-        memory_bytes=system.memory_bytes * capacity,
+        memory_bytes=system.memory_bytes * factors["capacity"],
         links=tuple(replace(tier, bytes_per_s=tier.bytes_per_s * link) for tier in system.links),
         assumptions=(*system.assumptions, f"{_PREFIX}{scaled}"),
     )

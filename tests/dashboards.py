@@ -37,6 +37,12 @@ class Served:
         return self.process.memory_info().rss
 
     @property
+    def own_processor_s(self) -> float:
+        """Processor time of the server's process, which draws the pages, without its jobs."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    @property
     def processor_s(self) -> float:
         """Processor time of all its processes, including those that have ended."""
         own = self.process.cpu_times()

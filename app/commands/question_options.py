@@ -41,6 +41,7 @@ class _Lists(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The arguments, with the several numbers of a list option joined by commas."""
+        self._share_conversions()
         joined: list[str] = []
         for word in args:
             numbers = len(joined) > 1 and joined[-2] in self.lists
@@ -49,6 +50,12 @@ class _Lists(TyperCommand):
             else:
                 joined.append(word)
         return super().parse_args(ctx, joined)
+
+    def _share_conversions(self) -> None:
+        """Options of texts convert alike, so that one conversion is made for all of them."""
+        texts = [one for one in self.params if one.type_descriptor.annotation == list[str]]
+        for one in texts[1:]:
+            one._runtime_param = texts[0].get_runtime_param()
 
 
 #: Type of a command's parameter that is declared in `app.question.extras`.

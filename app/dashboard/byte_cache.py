@@ -61,6 +61,11 @@ class ByteCache(Generic[Value]):
             while self.size > self.most_bytes:
                 self._entries.popitem(last=False)
 
+    def clear(self) -> None:
+        """Evict all values."""
+        with self._lock:
+            self._entries.clear()
+
     def _forget_unused(self) -> None:
         """Evict values that have not been used for `ttl_s`."""
         limit = time.monotonic() - self.ttl_s

@@ -6,18 +6,18 @@ All results are shared between visitors and must not be changed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import cachetools
 import numpy as np
 import streamlit as st
+from cachetools import LRUCache
 
 import hardware_db
-from app.accuracy import measured_points
-from app.accuracy.likely_causes import run_words
+from app.dashboard.byte_cache import ByteCache
 from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
 from app.scenario.fewest_devices import fewest_devices
@@ -32,22 +32,32 @@ from hardware_db import data_folder
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-_CACHES: list[Any] = []
+#: What clears each cache of this module and of those that use it.
+_CLEARING: list[Callable[[], None]] = []
 
 
 def by_setup(
     size: int,
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Cache the last `size` results of a function by its hashable arguments.
+    """Cache the last `size` results of a function by its hashable arguments; visitors who ask the
+    same at once wait for one result.
 
     Streamlit's own caches compare a setup field by field, ten times per page.
     """
 
     def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        _CACHES.append(lru_cache(maxsize=size)(function))
-        return _CACHES[-1]
+        kept = cachetools.cached(LRUCache(size), condition=threading.Condition())(function)
+        _CLEARING.append(kept.cache_clear)
+        return kept
 
     return cached
+
+
+def by_bytes(most_bytes: int, ttl_s: float = 3600.0) -> ByteCache[Any]:
+    """A cache for results of jobs, which are stored with their sizes."""
+    cache = ByteCache[Any](most_bytes, ttl_s)
+    _CLEARING.append(cache.clear)
+    return cache
 
 
 @by_setup(64)
@@ -146,35 +156,6 @@ def clear_stale_caches() -> None:
     if _stamp_of_the_cache() != data_folder.stamp():
         st.cache_resource.clear()
         st.cache_data.clear()
-        for cache in _CACHES:
-            cache.cache_clear()
+        for clear in _CLEARING:
+            clear()
         _stamp_of_the_cache()  # of the files that fill them from now on
-
-
-Rows = list[dict[str, Any]]
-_READERS: Mapping[str, Callable[..., Rows]] = {
-    "batch points": measured_points.published,
-    "serving": measured_points.serving,
-}
-
-
-def measured_records(area: str) -> Rows:
-    """The records of "batch points" or "serving", with a progress bar while they are priced.
-
-    Each has a `label` for a chart's hover text.  Shared between visitors and not to be changed.
-    """
-    priced, lock = _records()
-    if area not in priced:
-        bar = st.progress(0.0, f"Pricing every measured row ({area}) …")
-        with lock:  # one visitor prices them, the others wait
-            if area not in priced:
-                records = _READERS[area](lambda done, of: bar.progress(done / of))
-                priced[area] = [{**row, "label": run_words(row)} for row in records]
-        bar.empty()
-    return priced[area]
-
-
-@st.cache_resource(show_spinner=False)
-def _records() -> tuple[dict[str, Rows], threading.Lock]:
-    """Records by area, and the lock of the visitor that prices an area."""
-    return {}, threading.Lock()

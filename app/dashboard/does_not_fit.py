@@ -28,7 +28,8 @@ _HELP = (
 
 
 def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: bool = True) -> Setup:
-    """The setup of a page's figures: unchanged if it can run, otherwise as if it fitted.
+    """The setup of a page's figures: unchanged if it can run, or is drawn as if it fitted already;
+    otherwise as if it fitted.
 
     If it cannot run, the reason and the nearest that can are drawn; then the page stops unless
     the switch "If it fitted" is on.
@@ -38,7 +39,7 @@ def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: boo
         batch: as in `app.scenario.fewest_devices`.
         switch: whether the page has figures that make sense without a memory or a price.
     """
-    if status not in (OUT_OF_MEMORY, CONTEXT_TOO_LONG):
+    if setup.if_fitted or status not in (OUT_OF_MEMORY, CONTEXT_TOO_LONG):
         return setup
     if status == OUT_OF_MEMORY:
         _does_not_fit(setup, message, batch)

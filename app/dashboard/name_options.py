@@ -9,12 +9,11 @@ sorted alphabetically.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 import hardware_db
-from app.dashboard import own_definitions
+from app.dashboard import caches, own_definitions
 from hardware_db import data_folder
 from model_registry.finding.loading import names as model_names
 from model_registry.finding.lookup import spellings as model_spellings
@@ -48,13 +47,13 @@ def _beside(
     return [*first, *names, *(name for name in own if name not in first)]
 
 
-@lru_cache(maxsize=1)
+@caches.by_setup(1)
 def shipped_models() -> tuple[str, ...]:
     """Every shipped model, and aliases that only other models' names contain."""
     return tuple(exact_first(model_names(), model_spellings()))
 
 
-@lru_cache(maxsize=8)
+@caches.by_setup(8)
 def _systems(_stamp: frozenset[tuple[Path, int]]) -> tuple[str, ...]:
     return tuple(exact_first(hardware_db.names(), hardware_db.spellings()))
 

@@ -1,4 +1,6 @@
-"""The planner's answers on a page: cached by question; long pricing runs as a job."""
+"""The planner's answers on a page: at once in closed form, simulated by a job; cached by
+question.
+"""
 
 from __future__ import annotations
 
@@ -8,63 +10,56 @@ from typing import Any
 import streamlit as st
 
 from app.dashboard import caches
-from app.dashboard.job_progress import show_progress, submitted
+from app.dashboard.job_results import shared_result
 from app.decide import plan_query as searching
 from app.decide.frontiers import Curve
-from app.decide.plan_query import Searched, Several
-from app.decide.plan_systems import Row, by_system
-from app.jobs import SIMULATING
-from app.planning.answer import Answer
-from app.planning.document import document
+from app.decide.plan_query import Planned, Searched, Several
 from app.planning.families import LeftOut
 from app.planning.search import Priced, targets_of
 from app.planning.space import DEGREES, KINDS
 from app.question.question import Question
+from app.scenario.gate import experts_of
 from genz_core.errors import RidgelineError
 
-Found = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
-_ANSWERED, _SYSTEMS = "plan_answered", "plan_systems"
-_PRICED, _CHANGES, _CURVES = "plan_priced", "plan_changes", "frontier_curves"
+Curves = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
+_ANSWERED = "plan_answered"
+_PRICED, _SIMULATED, _CHANGES = "plan_priced", "plan_simulated", "plan_changes"
+_CURVES = "frontier_curves"
 
 
-def answered(searched: Searched) -> Answer | None:
-    """The answer to a question; None while a job prices its space, with its progress drawn.
+def in_closed_form(searched: Searched) -> Planned | None:
+    """The answer to a question without any simulation; None while a job prices its space, with its
+    progress drawn.
 
     Raises:
         RidgelineError: as `app.decide.plan_query`.
     """
     targets_of(searched.query())  # refuses invalid questions before anything is queued
-    if searched.is_quick:
-        return _quick(searched)
-    priced: Priced | None = _of_job(
-        _PRICED, searching.price_as_job, searched.untargeted, "Planning"
-    )
+    asked = searched.in_closed_form
+    if _shapes(searched) <= searching.PLAN_AT_ONCE:
+        return _quick(asked)
+    priced = _priced(searched)
     if priced is None:
         return None
     kept = st.session_state.get(_ANSWERED)
-    if kept is None or kept[0] != searched:
-        kept = st.session_state[_ANSWERED] = (searched, searching.answer(searched, priced))
-    answer: Answer = kept[1]
-    return answer
+    if kept is None or kept[0] != asked:
+        kept = st.session_state[_ANSWERED] = (asked, searching.planned(asked, priced))
+    planned: Planned = kept[1]
+    return planned
 
 
-@caches.by_setup(32)
-def _quick(searched: Searched) -> Answer:
-    return searching.answer(searched, _priced(searched.untargeted))
+def simulated(searched: Searched) -> Planned | None:
+    """The answer to a question whose candidates are priced, its plans simulated; None while a job
+    simulates them, with its progress drawn.
 
-
-def systems_of(searched: Searched, answer: Answer) -> list[Row]:
-    """`app.decide.plan_systems.by_system`, cached in the session for the question."""
-    kept = st.session_state.get(_SYSTEMS)
-    if kept is None or kept[0] != searched:
-        kept = st.session_state[_SYSTEMS] = (searched, by_system(answer))
-    rows: list[Row] = kept[1]
-    return rows
-
-
-def document_of(searched: Searched, answer: Answer) -> dict[str, Any]:
-    """`app.planning.document.document`; shared between visitors, not to be changed."""
-    return _document(searched) if searched.is_quick and not answer.changes else document(answer)
+    Raises:
+        RidgelineError: the job failed or was cancelled.
+    """
+    planned: Planned | None = shared_result(
+        _SIMULATED, searching.planned_as_job, searched, "Simulating the plans",
+        (searched, _priced(searched)),
+    )  # fmt: skip
+    return planned
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
@@ -80,81 +75,65 @@ def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
         **degrees, engine=question.engine, weights=question.weights, target=(), confidence=0.0,
         devices=f"{devices}:{devices}", pools=KINDS[:1], break_even=False,
     )  # fmt: skip
-    return _document(replace(stated, several=()))
+    return _quick(replace(stated, several=())).document
 
 
 @caches.by_setup(32)
-def _document(searched: Searched) -> dict[str, Any]:
-    return document(_quick(searched))
+def _quick(searched: Searched) -> Planned:
+    return searching.planned(searched, _quickly_priced(searched.untargeted))
+
+
+def _priced(searched: Searched) -> Priced | None:
+    """The candidates of a question; None while a job prices many of them."""
+    if _shapes(searched) <= searching.PLAN_AT_ONCE:
+        return _quickly_priced(searched.untargeted)
+    found: Priced | None = shared_result(
+        _PRICED, searching.price_as_job, searched.untargeted, "Planning"
+    )
+    return found
+
+
+def _shapes(searched: Searched) -> float:
+    """Number of degrees to price; 0 for a question that cannot be priced, which says why."""
+    setup = searched.setup
+    precisions = tuple(setup.scenario.precisions.items())
+    try:
+        model = caches.model_of(setup.scenario.model, setup.model_config, precisions)
+        return searched.shapes(experts_of(model))
+    except RidgelineError:
+        return 0
 
 
 @caches.by_setup(16)
-def _priced(searched: Searched) -> Priced:
+def _quickly_priced(searched: Searched) -> Priced:
     return searching.price(searched)
 
 
-def frontier_curves(many: Several) -> Found | None:
+def frontier_curves(many: Several) -> Curves | None:
     """The curves of the families of questions; None while a job prices many of them, with its
     progress drawn.
 
     Raises:
         RidgelineError: as `app.decide.plan_query.curves_as_job`.
     """
-    if sum(searched.families for _, searched in many) <= searching.AT_ONCE:
+    if sum(_shapes(searched) for _, searched in many) <= searching.CURVES_AT_ONCE:
         return _curves(many)
-    found: Found | None = _of_job(_CURVES, searching.curves_as_job, many, "Pricing every load")
+    found: Curves | None = shared_result(
+        _CURVES, searching.curves_as_job, many, "Pricing every load"
+    )
     return found
 
 
 @caches.by_setup(16)
-def _curves(many: Several) -> Found:
+def _curves(many: Several) -> Curves:
     return searching.curves_as_job(many)
 
 
-def with_changes(searched: Searched, answer: Answer) -> Answer:
+def with_changes(searched: Searched, planned: Planned) -> Planned:
     """An answer without a plan, completed with changes that would allow one; a job finds them, with
     its progress drawn meanwhile.
     """
-    found = _of_job(
+    found = shared_result(
         _CHANGES, searching.changes_as_job, searched, "Looking for changes that would allow a plan"
     )
-    return answer if found is None else replace(answer, changes=found)
-
-
-def _of_job(name: str, work: Any, searched: Searched | Several, title: str) -> Any:
-    """The result of a job for a question, stored in the session; None while it runs.
-
-    Raises:
-        RidgelineError: the job failed.
-    """
-    result, job_key, of_key = f"{name}_result", f"{name}_job", f"{name}_of"
-    kept = st.session_state.get(result)
-    if kept is not None and kept[0] == searched:
-        if isinstance(kept[1], RidgelineError):
-            _offer_again(name)
-            raise kept[1]
-        return kept[1]
-    running = st.session_state.get(job_key)
-    if running is not None and st.session_state.get(of_key) != searched:
-        running.end()
-        del st.session_state[job_key]
-    st.session_state[of_key] = searched
-    job = submitted(job_key, work, searched, title, SIMULATING)
-    if not job.over:
-        show_progress(job_key, name)
-        return None
-    del st.session_state[job_key]
-    failed = RidgelineError(job.error) if job.error else None
-    st.session_state[result] = (searched, failed or job.result)
-    if failed:
-        _offer_again(name)
-        raise failed
-    return job.result
-
-
-def _offer_again(name: str) -> None:
-    """Draw a button that repeats a question whose job was stopped or failed."""
-    st.button(
-        "Once more", icon=":material/replay:", key=f"again_{name}",
-        on_click=lambda: st.session_state.pop(f"{name}_result", None),
-    )  # fmt: skip
+    return planned if found is None else planned.with_changes(found)

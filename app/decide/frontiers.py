@@ -24,7 +24,10 @@ from genz_core.types import Array
 
 #: Numbers of open requests of a replica, half an octave apart.
 _USERS: Array = np.unique(np.round(np.exp2(np.arange(0, 12.5, 0.5))))
-_TRIED = 4  # number of degrees that are priced anew at a speed
+_TRIED = 4  # most degrees that are priced anew at a speed
+#: Relative distance from the best on its line, beyond which a degree is not priced anew: several
+#: times the error of a straight line between two loads.
+_NEAR = 0.1
 _NEAREST = 8  # number of measured runs at other lengths that are shown where there is none at these
 _RUNNING = 1.001  # ratio of users to running requests above which users wait
 
@@ -215,8 +218,9 @@ def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:
         loads = np.vstack([np.repeat(own[:, None], counts.size, axis=1), counts])
         tried.append((about if np.isfinite(about) else -np.inf, loads))
     tried.sort(key=lambda one: one[0], reverse=True)
-    none = np.zeros((len(DEGREES) + 1, 0))
-    return np.concatenate([none, *(loads for _, loads in tried[:_TRIED])], axis=1)
+    least = tried[0][0] - _NEAR * abs(tried[0][0]) if tried else 0.0
+    near = [loads for about, loads in tried[:_TRIED] if not about < least]
+    return np.concatenate([np.zeros((len(DEGREES) + 1, 0)), *near], axis=1)
 
 
 def reach(row: dict[str, float], y: Axis) -> tuple[float, float, float]:

@@ -9,10 +9,12 @@ from typing import Any
 import hardware_db
 from app.decide import frontiers
 from app.decide.frontiers import Curve
+from app.decide.plan_systems import Row, by_system
 from app.planning import answer as answers
 from app.planning import changes, search, space
 from app.planning.answer import Answer
 from app.planning.changes import Change
+from app.planning.document import document
 from app.planning.families import LeftOut
 from app.planning.search import Priced
 from app.question.query import Query
@@ -23,10 +25,9 @@ from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, 
 from genz_core.errors import RidgelineError
 from genz_core.types import System
 
-#: Number of families that are priced while a page waits; each takes about a tenth of a second.
-AT_ONCE = 6
-#: Number of devices up to which a family is that quick.
-_FEW_DEVICES = 64
+#: Numbers of degrees up to which a plan, and curves, are priced while a page waits: about half a
+#: second.
+PLAN_AT_ONCE, CURVES_AT_ONCE = 150, 108
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,14 @@ class Searched:
         )
 
     @property
-    def is_quick(self) -> bool:
-        """Whether its candidates are priced in about half a second."""
-        return self.families <= AT_ONCE
+    def in_closed_form(self) -> Searched:
+        """A copy of this request whose plans are not simulated, nor compared by load."""
+        return self.with_question(simulate=False, break_even=False)
 
-    @property
-    def families(self) -> float:
-        """Number of families to price; infinity if pricing a single family takes long."""
+    def shapes(self, experts: int) -> float:
+        """Number of degrees to price, of all families together, of a model with so many experts;
+        infinity if pricing a single family takes long.
+        """
         query = self.query()
         engines = [
             len(space.choices(query, "engine") or hardware_db.engines_for(find_system(system)))
@@ -67,9 +69,9 @@ class Searched:
         ]
         formats = len(space.formats(query, "weights")) * len(space.formats(query, "kv"))
         more = space.choices(query, "speculation") or space.choices(query, "offload")
-        plain = space.kinds(query.question) == ("aggregated",) and not more
-        few = space.devices(query.question)[1] <= _FEW_DEVICES
-        return sum(engines) * formats if plain and few else math.inf
+        if more or space.kinds(query.question) != ("aggregated",):
+            return math.inf
+        return sum(engines) * formats * space.most_shapes(experts, query)
 
     def with_question(self, **changed: Any) -> Searched:
         """A copy with other values of the question."""
@@ -121,13 +123,44 @@ def price_as_job(searched: Searched, progress: Progress, cancelled: Cancel = nev
     return search.price(searched.query(), progress, cancelled)
 
 
-def answer(searched: Searched, priced: Priced) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An answer as a page shows it.
+
+    document: of `app.planning.document`.  systems: of `app.decide.plan_systems.by_system`.
+    """
+
+    answer: Answer
+    document: dict[str, Any]
+    systems: list[Row]
+
+    def with_changes(self, changed: tuple[Change, ...]) -> Planned:
+        """A copy whose answer has changes that would allow a plan."""
+        found = replace(self.answer, changes=changed)
+        return replace(self, answer=found, document=document(found))
+
+
+def planned(
+    searched: Searched, priced: Priced, progress: Progress = silent, cancelled: Cancel = never
+) -> Planned:
     """The answer to a question whose candidates are priced, without possible changes.
 
     Raises:
         RidgelineError: as `Searched.query`.
+        Cancelled: between two simulations.
     """
-    return answers.answer(searched.query(), priced=priced, with_changes=False)
+    second_half = part(progress, -0.8, 0.8)  # the first is pricing
+    found = answers.answer(
+        searched.query(), second_half, cancelled, priced=priced, with_changes=False
+    )
+    return Planned(found, document(found), by_system(found, part(progress, 0.8, 1.0), cancelled))
+
+
+def planned_as_job(
+    asked: tuple[Searched, Priced], progress: Progress, cancelled: Cancel = never
+) -> Planned:
+    """`planned` as a job."""
+    return planned(*asked, progress, cancelled)
 
 
 def changes_as_job(

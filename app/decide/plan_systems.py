@@ -10,43 +10,48 @@ import numpy as np
 
 from app.answers.columns import COLUMNS
 from app.decide.measured_loads import apart, measured_loads, nearest
-from app.decide.report import short
 from app.planning import answer as answers
 from app.planning.answer import Answer
 from app.planning.document import deployment_row, plan_row
 from app.planning.percentiles import simulate
-from app.planning.plan_text import chance, shape
+from app.planning.plan_text import chance, shape, short
 from app.planning.space import DEGREES
 from app.planning.targets import FIGURES
 from app.wording import quantities
+from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.errors import RidgelineError
 
 Row = dict[str, Any]
 
 
-def by_system(answer: Answer) -> list[Row]:
+def by_system(answer: Answer, progress: Progress = silent, cancelled: Cancel = never) -> list[Row]:
     """The best deployment on every searched system, or the nearest one and what it lacks.
 
     Nothing is priced anew: each row is a search among the priced candidates of one system, with the
-    best of them simulated.
+    best of them simulated if the question says so.
 
     Returns:
         Of each system `plan_row`, or `deployment_row` of the nearest, with "lacks" ("" for a plan),
         "run" (what differs from the nearest measured run, "" without one) and "run_source"; those
         that meet the targets first, by the ranked figure over its probability.
+
+    Raises:
+        Cancelled: between two simulations.
     """
     found = answer.found
     slugs = [family.system.slug for family in found.candidates.families]
+    each = list(dict.fromkeys(slugs))
     rows = []
-    for slug in dict.fromkeys(slugs):
+    for number, slug in enumerate(each):
         alone = answer
-        if len(set(slugs)) > 1:
+        if len(each) > 1:
+            share = part(progress, number / len(each), (number + 1) / len(each))
             mine = np.array([slugs[number] == slug for number in found.candidates.family])
             if not mine.any():
                 continue
             one = replace(found.query, question=replace(found.query.question, top=1))
             priced = found.candidates.picked(mine), ()
-            alone = answers.answer(one, priced=priced, with_changes=False)
+            alone = answers.answer(one, share, cancelled, priced=priced, with_changes=False)
         rows.append(_row(alone, slug))
     ranking = found.ranking
 
@@ -78,9 +83,12 @@ def _row(answer: Answer, slug: str) -> Row:
 
 
 def _percentiles(answer: Answer, at: int) -> dict[str, float | None]:
-    """The percentiles of a candidate that was not simulated before; none where it cannot run."""
+    """The percentiles of a candidate that was not simulated before; none where it cannot run, or
+    nothing is to be simulated.
+    """
     none: dict[str, float | None] = {f.column: None for f in FIGURES.values() if f.percentile}
-    if answer.found.candidates.status[at] != "ok":
+    runs = answer.found.candidates.status[at] == "ok"
+    if not (runs and answer.found.query.question.simulate):
         return none
     try:
         outcome = simulate(answer.found.candidates, at, answer.found.query)
@@ -104,8 +112,11 @@ def _run(answer: Answer, at: int) -> dict[str, str]:
     return {"run": apart(found, degrees, users, lengths), "run_source": found.source}
 
 
-def words(row: Row) -> dict[str, Any]:
-    """A row of `by_system` for a reader."""
+def words(row: Row, pending: str = "") -> dict[str, Any]:
+    """A row of `by_system` for a reader.
+
+    pending: what is said in place of figures that its simulation will tell.
+    """
     if "devices" not in row:
         return {"System": row["system"], "Meets all targets": f"no: {row['lacks']}"}
     cost = row["usd_per_mtok"]
@@ -122,9 +133,9 @@ def words(row: Row) -> dict[str, Any]:
         COLUMNS["devices"].head: row["devices"],
         "Layout": short(row) if "launch" in row else f"{shape(row)}, {row['engine']}",
         **money,
-        "TTFT P99": _seconds(row["ttft_p99_s"]),
-        "TPOT P99": _seconds(row["tpot_p99_s"]),
-        "Meets all targets": _meets(row),
+        "TTFT P99": _seconds(row["ttft_p99_s"]) or pending or None,
+        "TPOT P99": _seconds(row["tpot_p99_s"]) or pending or None,
+        "Meets all targets": f"{_meets(row)}{f'; {pending}' if pending else ''}",
         "Headroom": quantities.percent(min(margins)) if margins and not row["lacks"] else None,
         "Nearest measured run": f"{row['run']} ({row['run_source']})" if row["run"] else "none",
     }

@@ -18,7 +18,7 @@ from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
 from app.planning.answer import Answer
 from app.planning.manifests.bundle import archive, bundle
-from app.planning.plan_text import chance, priced_words, ranked_words, with_prefill
+from app.planning.plan_text import chance, priced_words, ranked_words, short
 from app.planning.targets import FIGURES
 from app.wording import quantities
 from genz_core.errors import InvalidValue
@@ -50,12 +50,6 @@ def headline(plan: Named) -> str:
         f"{plan['devices']} × {plan['system']}: {short(plan)}{money}, TTFT "
         f"{quantities.seconds(plan['ttft_s'])}, TPOT {quantities.seconds(plan['tpot_s'])}"
     )
-
-
-def short(plan: Named) -> str:
-    """Replicas, degrees, engine and format of a plan."""
-    drafts = f", {plan['speculation']}" if plan["speculation"] else ""
-    return f"{with_prefill(plan)}, {plan['engine']}, {plan['weights']}{drafts}"
 
 
 def plan_words(plan: Named) -> dict[str, Any]:

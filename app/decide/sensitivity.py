@@ -16,6 +16,7 @@ from app.question.validity import has_pool
 from app.scenario.pools import with_systems
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import prefill_pool, served
+from genz_core.common.memo import ByIdentity
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import check_generates
@@ -83,8 +84,12 @@ def _what_if(system: System, resource: str, factor: float) -> System:
 
 
 def _faster(engine: EngineProfile, factor: float) -> EngineProfile:
+    """An engine on a faster host; the same object again, as `hardware_db.what_if`."""
     times: dict[str, Any] = {name: getattr(engine, name) / factor for name in _HOST_TIMES}
-    return replace(engine, **times)
+    return _FASTER.get(lambda: replace(engine, **times), engine, values=factor)
+
+
+_FASTER: ByIdentity[EngineProfile] = ByIdentity()
 
 
 def _reader(resolved: Resolved) -> Resolved:

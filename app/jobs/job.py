@@ -25,8 +25,9 @@ class Job:
 
     title: what it does, in words.  place: in the queue of its lane, 1 for the next; 0 once it
     runs.  share, what: progress from 0 to 1, and the present piece of work.  result: return value
-    of the function.  error: why it failed, in a sentence.  over: whether it has ended.  stopping:
-    whether it was asked to stop.  visitor: who submitted it, "" for the user.
+    of the function, and size_bytes: of its pickle.  error: why it failed, in a sentence.  over:
+    whether it has ended.  stopping: whether it was asked to stop.  visitor: who submitted it, ""
+    for the user.
     """
 
     title: str
@@ -38,6 +39,7 @@ class Job:
     share: float = 0.0
     what: str = _STARTING
     result: Any = None
+    size_bytes: int = 0
     error: str = ""
     over: bool = False
     stopping: bool = False
@@ -72,7 +74,7 @@ class Job:
         """
         try:
             if not error:
-                self.result = self.files.read_result()
+                self.result, self.size_bytes = self.files.read_result()
         except (OSError, MemoryError) as refused:
             error = f"its result cannot be read ({refused})"
         self.error, self.over = error, True
@@ -87,12 +89,16 @@ class Job:
         elif not self.over:
             self.files.ask_to_stop()
 
-    def end(self) -> None:
-        """End the process and every program that it started; returns when they are gone."""
+    def abandon(self) -> None:
+        """Let the process and every program that it started end, without waiting for that."""
         self.cancel()
         self._ending = True
         if self._process is not None:
             _let_go(self._process)
+
+    def end(self) -> None:
+        """End the process and every program that it started; returns when they are gone."""
+        self.abandon()
         self._ended.wait()
         self.poll()
 

@@ -28,7 +28,8 @@ class Order:
     """The work of a worker.
 
     work: "module:function".  alone: file whose lock it holds meanwhile, None for none.
-    memory_bytes: limit of its process.  result_bytes: limit of its pickled result.
+    memory_bytes: limit of its process.  result_bytes: limit of its pickled result.  niceness:
+    added to the process's.
     overlay: folder laid over the user's data folder meanwhile, None for none.
     """
 
@@ -36,6 +37,7 @@ class Order:
     argument: Any
     memory_bytes: int
     result_bytes: int
+    niceness: int = 0
     alone: Path | None = None
     overlay: Path | None = None
 
@@ -84,10 +86,10 @@ class JobFiles:
         """Write a result; returns its size in bytes."""
         return self._write_pickle(_RESULT, result)
 
-    def read_result(self) -> Any:
-        """Read a result."""
+    def read_result(self) -> tuple[Any, int]:
+        """Read a result; returns it with the size of its file in bytes."""
         with (self.folder / _RESULT).open("rb") as file:
-            return pickle.load(file)
+            return pickle.load(file), os.fstat(file.fileno()).st_size
 
     def write_outcome(self, error: str = "") -> None:
         """Record that the work has ended.  error: why it failed, in a sentence; "" for a result."""

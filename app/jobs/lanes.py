@@ -22,7 +22,8 @@ class Lane:
 
     at_once: how many run at the same time in one server.  limit_s: wall time of one.
     memory_bytes: of one of its processes (Linux).  result_bytes: largest result.
-    alone: only one job at a time over all servers that share the data folder.
+    alone: only one job at a time over all servers that share the data folder.  niceness: added to
+    the server's, so that pages come first.
     """
 
     name: str
@@ -31,10 +32,12 @@ class Lane:
     memory_bytes: int
     result_bytes: int = 1 * _GIB
     alone: bool = False
+    niceness: int = 10
 
 
-#: Measurements disturb each other.  A sweep of a large model on a CPU takes more than an hour.
-MEASURING = Lane("measuring", 1, 7200.0, int(0.8 * _memory_of_host()), alone=True)
+#: Measurements disturb each other, and pages must not slow them down.  A sweep of a large model on
+#: a CPU takes more than an hour.
+MEASURING = Lane("measuring", 1, 7200.0, int(0.8 * _memory_of_host()), alone=True, niceness=0)
 READING = Lane("reading", 2, 600.0, min(4 * _GIB, _memory_of_host() // 2))
 SIMULATING = Lane("simulating", 1, 900.0, min(4 * _GIB, _memory_of_host() // 2))
 TRACING = Lane("tracing", 1, 300.0, min(8 * _GIB, _memory_of_host() // 2))

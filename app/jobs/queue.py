@@ -109,7 +109,7 @@ class Queue:
             job = Job(title, lane, self._folder / uuid.uuid4().hex, self._leave, visitor)
             alone = self.root / f"{lane.name}.lock" if lane.alone else None
             name = f"{work.__module__}:{work.__qualname__}"
-            caps = lane.memory_bytes, lane.result_bytes
+            caps = lane.memory_bytes, lane.result_bytes, lane.niceness
             order = Order(name, argument, *caps, alone, overlaid())
             try:
                 job.folder.mkdir(mode=0o700)

@@ -187,6 +187,8 @@ def run(files: JobFiles) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     order = files.read_order()
     _limit_memory(order.memory_bytes)
+    if hasattr(os, "nice"):
+        os.nice(order.niceness)
     try:
         files.write_outcome(_done(order, files))
     except Cancelled as stopped:

@@ -1,4 +1,5 @@
-"""Words about devices: "8 h100", "up to 8 gpus", "tp4", and what their number means in a question.
+"""Words about devices: "8 h100", "2 nodes of 8 h100", "tp4", and what their number means in a
+question.
 
 Functions of words: as in `app.line.load_words`.
 """
@@ -17,6 +18,8 @@ from genz_core.errors import InvalidValue
 
 _DEVICES = ("gpus", "gpu", "devices", "device", "chips", "chip", "accelerators")
 _TIMES = ("x", "×")
+_NODES = ("node", "nodes", "server", "servers", "machine", "machines", "host", "hosts")
+_OF = ("of", "with", *_TIMES)
 _UP_TO = ("up to", "at most", "upto")
 #: Most devices in one line.
 _MOST = 65_536
@@ -25,9 +28,14 @@ _DEGREE = re.compile(r"(tp|pp|dp|ep|cp|moe_tp|moe-tp)(\d+)", re.I)
 
 
 def count(rest: Sequence[str], stated: Stated) -> int:
-    """Read a number of devices: "8 h100", "up to 8 x h100", "2 to 8 gpus", "8xh100"."""
+    """Read a number of devices: "8 h100", "up to 8 x h100", "2 to 8 gpus", "8xh100", "2 nodes of 8
+    h100".
+    """
     start = next((n for words in _UP_TO if joined(rest, n := len(words.split())) == words), 0)
     least, rest = (1 if start else 0), rest[start:]
+    if nodes := _of_nodes(rest):
+        most, words = nodes
+        start, rest = start + words - 1, [str(most), *rest[words:]]
     glued = _GLUED.fullmatch(joined(rest))
     if glued and glued[2]:
         most = int(glued[1])
@@ -47,6 +55,15 @@ def count(rest: Sequence[str], stated: Stated) -> int:
         return found
     stated.say_devices(least or most, most)
     return start + taken
+
+
+def _of_nodes(rest: Sequence[str]) -> tuple[int, int] | None:
+    """Devices of "2 nodes of 8", and the number of its words; None for other words."""
+    if joined(rest, 1, 1) not in _NODES:
+        return None
+    words = 3 if joined(rest, 1, 2) in _OF else 2
+    devices = _whole(joined(rest)) * _whole(joined(rest, 1, words))
+    return (devices, words + 1) if 0 < devices <= _MOST else None
 
 
 def _before_system(rest: Sequence[str], least: int, most: int, taken: int, stated: Stated) -> int:

@@ -56,4 +56,4 @@ def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
     word = rest[0]
     low = {each.casefold(): each for each in known_words()}
     near = () if is_number(word) else literals.near(word, low)
-    return 1, Unread(word, tuple(low[each] for each in near))
+    return 1, Unread(word, tuple(low[each] for each in near if each != word.casefold()))

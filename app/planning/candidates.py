@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ class Candidates:
     families: families that they belong to; family: index of each one's family, [candidates].
     columns: those of `COLUMNS`, NaN where there is no such figure.  status: "ok" or a reason code;
     messages: {candidate: sentence}.
+    simulated: simulations by what they simulated, shared with selections from these candidates.
     """
 
     families: tuple[Family, ...]
@@ -53,6 +54,7 @@ class Candidates:
     columns: Mapping[str, Array]
     status: NDArray[np.str_]
     messages: Mapping[int, str]
+    simulated: dict[tuple[float, ...], Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.family)
@@ -81,7 +83,9 @@ class Candidates:
         messages = {new: self.messages[int(old)] for new, old in enumerate(at)
                     if int(old) in self.messages}  # fmt: skip
         columns = {name: column[at] for name, column in self.columns.items()}
-        return Candidates(self.families, self.family[at], columns, self.status[at], messages)
+        return replace(
+            self, family=self.family[at], columns=columns, status=self.status[at], messages=messages
+        )
 
 
 def joined(parts: Sequence[Candidates]) -> Candidates:

@@ -16,7 +16,7 @@ import numpy as np
 
 from app.answers.columns import PERCENTILES
 from app.planning import demand
-from app.planning.candidates import Candidates
+from app.planning.candidates import CHOICES, Candidates
 from app.planning.families import Family
 from app.planning.space import DEGREES, systems
 from app.question.query import Query
@@ -61,13 +61,24 @@ def simulate(candidates: Candidates, at: int, query: Query, draw: int = 0) -> Si
     """Simulate a candidate under its load, or some of its replicas under their part of it.
 
     A rate that may not be sustained is simulated long enough to detect that: queues then grow with
-    time, and so does latency.
+    time, and so does latency.  The same candidate is simulated once a draw.
 
-    draw: number of the random draw of arrivals and lengths.
+    query: the one under which the candidates were priced.  draw: number of the random draw of
+    arrivals and lengths.
 
     Raises:
         RidgelineError: the deployment cannot be simulated.
     """
+    choices = (float(candidates.columns[name][at]) for name in CHOICES)
+    key = (draw, int(candidates.family[at]), *(-1.0 if math.isnan(one) else one for one in choices))
+    if key not in candidates.simulated:
+        candidates.simulated[key] = _simulated_until_clear(candidates, at, query, draw)
+    found: Simulated = candidates.simulated[key]
+    return found
+
+
+def _simulated_until_clear(candidates: Candidates, at: int, query: Query, draw: int) -> Simulated:
+    """A simulation that is long enough to show whether the load is sustained."""
     first, outcome = _simulated(candidates, at, query, draw, 1)
     q = candidates.of(at).question
     if demand.is_closed(q) or demand.trace_of(query) is not None:

@@ -133,6 +133,12 @@ def with_prefill(row: Mapping[str, Any]) -> str:
     return f"{first}{shape(row)}"
 
 
+def short(plan: Mapping[str, Any]) -> str:
+    """Replicas, degrees, engine and format of a plan."""
+    drafts = f", {plan['speculation']}" if plan["speculation"] else ""
+    return f"{with_prefill(plan)}, {plan['engine']}, {plan['weights']}{drafts}"
+
+
 def _help(named: Mapping[str, Any]) -> Iterator[str]:
     if named["changes"]:
         yield "\nno deployment meets the targets; one would with:"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.planning.candidates import CHOICES, Candidates
 from app.planning.targets import Figure, Target, figure
+from app.wording.quantities import SURE as SHOWN
 from genz_core.types import Array, Mask
 
 Order = NDArray[np.intp]
@@ -46,7 +47,8 @@ class Ranking:
 
         A deployment that costs one dollar and meets the targets half of the time costs two dollars
         each time it does; of its throughput, half can be expected.  Latencies are unchanged, and so
-        is everything without targets.  An unknown probability is taken as one half.
+        is everything without targets.  An unknown probability is taken as one half, any above
+        `SHOWN` as `SHOWN`.
         """
         return self.expectation(candidates.columns[self.by.column], probability)
 
@@ -55,7 +57,7 @@ class Ranking:
         sign = 1.0 if self.by.smaller else -1.0
         if not (self.expected and self.targets) or self.by.latency:
             return value * sign
-        chance = np.clip(np.nan_to_num(probability, nan=_EVEN), _LEAST_CHANCE, 1.0)
+        chance = np.clip(np.nan_to_num(probability, nan=_EVEN), _LEAST_CHANCE, SHOWN)
         return value / chance if self.by.smaller else -value * chance
 
     def sound(self, candidates: Candidates) -> Mask:
@@ -79,8 +81,9 @@ class Ranking:
     def order(self, candidates: Candidates, probability: Array, chosen: Mask) -> Order:
         """The chosen candidates, best first.
 
-        Sorted by the expected figure, candidates without it last; then by devices, probability,
-        TPOT, TTFT, and by the deployment itself, so that the order is reproducible.
+        Sorted by the expected figure, candidates without it last; then by devices, probability (all
+        above `SHOWN` alike), those without a prefill pool first, TPOT, TTFT, and by the deployment
+        itself, so that the order is reproducible.
         """
         at = np.flatnonzero(chosen)
         columns = candidates.columns
@@ -88,7 +91,8 @@ class Ranking:
         keys: list[NDArray[Any]] = [
             np.nan_to_num(value, nan=np.inf, posinf=np.inf),
             columns["devices"][at],
-            -np.nan_to_num(probability[at], nan=0.0),
+            -np.minimum(np.nan_to_num(probability[at], nan=0.0), SHOWN),
+            np.nan_to_num(columns["prefill_workers"][at]),
             columns["tpot_s"][at],
             columns["ttft_s"][at],
             candidates.family[at],

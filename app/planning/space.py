@@ -105,15 +105,30 @@ def shapes(
     """
     question = query.question
     question = question if copies is None else replace(question, redundant_experts=copies)
-    most = int(min(devices(query.question)[1], reach(system)))
+    most = int(min(devices(question)[1], reach(system)))
     nearest = system.links[0].domain or most if system.links else 1
-    doubled = _doublings(most)
-    experts, slots = experts_of(model), experts_of(model) + int(question.redundant_experts)
+    rows = _degrees(query, experts_of(model), int(question.redundant_experts), most, nearest)
+    sayable = (row for row in rows if can_be_told(engine, *row))
+    sound = [row for row in sayable if model.invalid(split(question, *row)) is None]
+    return np.array(sound, dtype=float).reshape(len(sound), 4).T
+
+
+def most_shapes(experts: int, query: Query) -> int:
+    """At most so many `shapes` has a model with that number of experts, on any system."""
+    most = devices(query.question)[1]
+    return len(_degrees(query, experts, int(query.question.redundant_experts), most, most))
+
+
+def _degrees(
+    query: Query, experts: int, copies: int, most: int, nearest: int
+) -> list[tuple[int, int, int, int]]:
+    """Every tp, pp, dp, ep of at most so many devices, with tp within the nearest link's domain."""
+    doubled, slots = _doublings(most), experts + copies
     tp = choices(query, "tp") or tuple(degree for degree in doubled if degree <= nearest)
     pp = choices(query, "pp") or tuple(degree for degree in _STAGES if degree <= most)
     dp = choices(query, "dp") or (doubled if experts else (1,))
     named = bool(choices(query, "ep"))
-    rows = [
+    return [
         (t, p, d, e)
         for t in tp
         for p in pp
@@ -122,9 +137,6 @@ def shapes(
         for e in _expert_degrees(query, t * d, bool(experts))
         if named or slots % e == 0  # redundant experts are added only if the user chooses them
     ]
-    sayable = (row for row in rows if can_be_told(engine, *row))
-    sound = [row for row in sayable if model.invalid(split(question, *row)) is None]
-    return np.array(sound, dtype=float).reshape(len(sound), 4).T
 
 
 def split(question: Question, tp: Any, pp: Any, dp: Any, ep: Any) -> Parallelism:

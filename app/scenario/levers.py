@@ -8,6 +8,7 @@ import hardware_db
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.setup import Setup
 from genz_core import Estimate
+from genz_core.common.memo import ByIdentity
 from genz_core.engine import EngineProfile
 from genz_core.models.model_kinds import generates
 
@@ -15,6 +16,7 @@ PHASES = ("prefill", "decode")
 _HOST_TIMES = (
     "kernel_floor_s", "host_step_s", "host_sequence_s", "host_request_s", "sampling_s",
 )  # fmt: skip
+_LIGHTER: ByIdentity[EngineProfile] = ByIdentity(16)
 
 
 def levers(
@@ -39,8 +41,8 @@ def levers(
             ("link bandwidth", {"link": 2.0}),
         )
     ]
-    lighter = replace(resolved, engine=_with_half_the_host_times(resolved.engine))
-    changes.append(("half the launch and host time", lighter))
+    engine = _LIGHTER.get(lambda: _with_half_the_host_times(resolved.engine), resolved.engine)
+    changes.append(("half the launch and host time", replace(resolved, engine=engine)))
     if in_eight_bits is not None:
         changes.append(("fp8 weights", in_eight_bits))
     phases = PHASES if generates(base.model) else PHASES[:1]

@@ -25,6 +25,7 @@ from app.question.question import SPLIT, STANDARD, Question
 from app.scenario.gate import with_contexts
 from app.scenario.inputs import input_notes, reading
 from genz_core import EngineProfile, Estimate, System, Workload
+from genz_core.common.memo import ByIdentity
 from genz_core.deployment import as_server, deploy
 from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import prompt_tokens
@@ -198,8 +199,20 @@ def told(engine: EngineProfile, question: Question, system: System) -> EnginePro
     """An engine with the question's share of memory, and the token budget of a static batch's step.
 
     Under load it is a server that starts on the system, and the limits of a step are part of the
-    load, see `served_rows.serve_resolved`.
+    load, see `served_rows.serve_resolved`.  It is the same object for the same values.
     """
+    batch = question.kind == "batch"
+    budget = question.max_num_batched_tokens if batch else 0
+    return _TOLD.get(
+        lambda: _told(engine, question, system), engine, system,
+        values=(batch, question.memory_fraction, budget),
+    )  # fmt: skip
+
+
+_TOLD: ByIdentity[EngineProfile] = ByIdentity(64)
+
+
+def _told(engine: EngineProfile, question: Question, system: System) -> EngineProfile:
     if question.kind != "batch":
         engine = as_server(engine, system)
     engine = Options(memory_fraction=question.memory_fraction).with_memory(engine)

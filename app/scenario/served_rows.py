@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+import genz_core
 from app.answers.columns import THROUGHPUT_ENDS
 from app.answers.table import Table, later
 from app.question import comparison
@@ -26,7 +27,7 @@ from genz_core.deployment import deploy, recipe_key
 from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.models.speculative import SpeculativeModel, speculative_model
-from genz_core.serving import ServingEstimate, Traffic, serve
+from genz_core.serving import ServingEstimate, Traffic
 from genz_core.types import Array, Parallelism, System
 from hardware_db import recipes
 
@@ -183,7 +184,7 @@ def _replicated(resolved: Resolved, load: Traffic, degrees: Parallelism) -> Serv
         part, share = replace(load, concurrency=each), users / (each * replicas)
     elif load.rate_per_s is not None:
         part = replace(load, rate_per_s=np.asarray(load.rate_per_s, dtype=float) / replicas)
-    found = serve(
+    found = genz_core.serve(
         resolved.model, resolved.system, part if replicas > 1 else load, degrees,
         resolved.engine, on_error="status",
     )  # fmt: skip

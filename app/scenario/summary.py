@@ -102,9 +102,9 @@ def messages(
     said, size = "; ".join(filter(None, notes)), len(result.status)
     found, reasons = of.messages(size), result.messages
     unread = meaningless_in_rows(resolved, result.parallelism, size)
-    for at, words in enumerate(found):
+    for at in reasons if unread is None and not said else range(size):
         unused = "" if unread is None else unread[at]
-        found[at] = "; ".join(filter(None, (reasons.get(at, ""), unused, words, said)))
+        found[at] = "; ".join(filter(None, (reasons.get(at, ""), unused, found[at], said)))
     return found
 
 

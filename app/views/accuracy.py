@@ -1,14 +1,22 @@
 """Page Accuracy: errors of operators, batch points and serving by split, and a worked example."""
 
+import pickle
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
+from app.accuracy import (
+    kept_records,
+    likely_causes,
+    measured_points,
+    shipped_errors,
+    worked_example,
+)
 from app.charts import parity
 from app.charts.figure import Figure
-from app.dashboard import caches, explanations, export, sidebar
+from app.dashboard import explanations, export, job_results, sidebar
 from app.dashboard.load import batches_words
 from app.dashboard.widgets import Points, choose, parity_and_errors, pick, titled_table
 from app.scenario.levers import PHASES
@@ -84,21 +92,22 @@ def operator_parity(points: Points) -> dict[str, Figure]:
 
 def measured_points_area(area: str) -> None:
     """Draw the area "Batch points" or "Serving": errors by split and column, worst rows, peers."""
-    records, serving = caches.measured_records(area.casefold()), area == "Serving"
+    serving = area == "Serving"
     with st.container(horizontal=True):
         metric = choice("Figure", ["tpot_s", "ttft_s"], "accuracy_metric") if serving else None
         by = choice("By", GROUPS[area], f"accuracy_by_{'serving' if serving else 'batch'}")
-    shown = [row for row in records if metric in (None, row["metric"])]
     metrics = (metric,) if metric else shipped_errors.BATCH_METRICS
     splits = shipped_errors.fit_errors(metrics)
     st.markdown(shipped_errors.split_sentence(splits, metrics[-1]))
     st.caption(f"Charts and the tables by {by} show the constants as they ship: in sample.")
-    figures = parity_and_errors(shown, by, "Predicted over measured", area)
+    with sidebar.stopping():
+        records = _records(area.casefold())
+    shown = [row for row in records or () if metric in (None, row["metric"])]
+    figures = parity_and_errors(shown, by, "Predicted over measured", area) if shown else {}
     meanings = "; ".join(shipped_errors.split_words(splits))
     titled_table("Errors by split [%]", splits, "splits", meanings)
-    in_sample = measured_points.error_table(shown, ("metric",))
-    titled_table("All rows, in sample [%]", in_sample, "all_rows", shipped_errors.AS_SHIPPED)
-    titled_table(f"By {by}, in sample [%]", measured_points.error_table(shown, (by,)), "by_column")
+    if shown:
+        _in_sample(shown, by)
     if serving:
         own = shipped_errors.own_run_errors(metrics)
         titled_table("After runs of your own [%]", own, "own_runs", shipped_errors.OWN_RUNS)
@@ -107,10 +116,30 @@ def measured_points_area(area: str) -> None:
     peers = shipped_errors.peers("serving" if serving else "published", metric or "")
     titled_table("Peers", peers, "peers",
                  "As their sources state them; their rows are not always ours.")  # fmt: skip
+    if not records:
+        return
     worst = likely_causes.suspected_records(records, measured_points.worst(shown))
     titled_table("Worst twenty", likely_causes.brief(worst), "worst",
                  "Suspected by rules that look at the run; not a finding.")  # fmt: skip
     export.downloads(f"accuracy-{area}", figures, pd.DataFrame(shown), setup)
+
+
+def _records(area: str) -> list[dict[str, Any]] | None:
+    """The records of an area; None while a job prices them, with its progress drawn."""
+    key = ("accuracy", area)
+    if job_results.RESULTS.get(key) is None and (kept := kept_records.read(area)) is not None:
+        job_results.RESULTS.put(key, kept, len(pickle.dumps(kept)))
+    found: list[dict[str, Any]] | None = job_results.shared_result(
+        "accuracy", kept_records.records, area, f"Pricing every measured run ({area})"
+    )
+    return found
+
+
+def _in_sample(shown: Points, by: str) -> None:
+    """Draw the errors of the constants as they ship, of all records and by a column."""
+    in_sample = measured_points.error_table(shown, ("metric",))
+    titled_table("All rows, in sample [%]", in_sample, "all_rows", shipped_errors.AS_SHIPPED)
+    titled_table(f"By {by}, in sample [%]", measured_points.error_table(shown, (by,)), "by_column")
 
 
 def one_number() -> None:

@@ -131,13 +131,11 @@ class StepsProgram:
 
     def made(self, deployed: Deployment, values: Array, steps: Any) -> Alone:
         """The estimate made from a program's results."""
-        held, learned, start = values[:3], StepCorrection(*values[3:6]), 6
+        held, learned = values[:3], StepCorrection(*values[3:6])
         lazily, weights = _Once(steps), values[-2:] if self.cut else None
         made: list[StepEstimate] = []
         for at, (graph, runs) in enumerate(zip(self.graphs, self.runs, strict=True)):
-            end = start + len(runs)
-            figures = dict(zip(_FIGURES, values[end:], strict=False))
-            start = end + len(_FIGURES)
+            expected, figures = self._step(values, at)
             of_nodes = weights if at == 0 else WEIGHTS[:, None]
             each = np.ones(1) if at or weights is None else weights.sum(axis=0)
             made.append(
@@ -147,7 +145,7 @@ class StepsProgram:
                     engine=deployed.engine,
                     figures=Figures(partial(lazily.figures, at)),
                     runs=runs,
-                    expected_s=values[end - len(runs) : end],
+                    expected_s=expected,
                     stages=each,
                     micro_batches=each,
                     node_weights=of_nodes,
@@ -156,6 +154,18 @@ class StepsProgram:
             )
         first, later = made
         return Alone(first, later, learned, on_device(deployed, *held))
+
+    def step_seconds(self, values: Array, at: int) -> tuple[Array, Array, Array]:
+        """Uncorrected time of a step, the host's part of it, and its lower bound [s], [1] each."""
+        expected, figures = self._step(values, at)
+        operators, host = (self.runs[at][:, None] * expected).sum(axis=0), figures["host_s"]
+        return operators + figures["wait_s"] + host, host, figures["least_s"]
+
+    def _step(self, values: Array, at: int) -> tuple[Array, dict[str, Array]]:
+        """Expected times of the operators of a step, and its `_FIGURES`, among the results."""
+        start = 6 + at * (len(self.runs[0]) + len(_FIGURES))
+        end = start + len(self.runs[at])
+        return values[start:end], dict(zip(_FIGURES, values[end:], strict=False))
 
 
 class _Once:

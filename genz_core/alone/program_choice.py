@@ -24,7 +24,7 @@ from genz_core.steps.step_correction import taught
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program
 from genz_core.symbolic.symbols import Unresolved
-from genz_core.types import Group, Parallelism, Workload
+from genz_core.types import Array, Group, Parallelism, Workload
 from genz_core.validity import check
 
 #: Calls of a deployment that are priced as arrays before it is worth a program of its own.
@@ -43,6 +43,29 @@ def priced(
 
     steps: prices prefill and decode as arrays, for details that programs do not compute.
     """
+    known = _programs(deployed, workload, split)
+    if known is None:
+        return None
+    programs, load = known
+    return programs.priced(load, lambda: steps(deployed, load, split))
+
+
+def step_seconds(
+    deployed: Deployment, workload: Workload, split: Parallelism, at: int
+) -> tuple[Array, Array, Array] | None:
+    """Time of a step without correction, the host's part of it, and its lower bound [s], [1] each;
+    None as in `priced`.
+
+    at: 0 for the prefill, 1 for the mean decode step.
+    """
+    known = _programs(deployed, workload, split)
+    return known[0].step_seconds(known[1], at) if known else None
+
+
+def _programs(
+    deployed: Deployment, workload: Workload, split: Parallelism
+) -> tuple[_Programs, Workload] | None:
+    """The programs of a deployment, and a load that they can price."""
     sizes = (workload.batch, workload.isl, workload.osl, workload.cached)
     if any(np.ndim(size) for size in sizes):
         return None
@@ -60,7 +83,7 @@ def priced(
     if programs is None or isl - cached <= 1.0:
         return None
     load = Workload(batch, isl, osl, cached)
-    return programs.priced(load, lambda: steps(deployed, load, split))
+    return programs, load
 
 
 @dataclass(slots=True)
@@ -130,17 +153,34 @@ class _Programs:
     def priced(self, load: Workload, steps: Callable[[], Any]) -> Alone | None:
         """The estimate of a load given as numbers that can run."""
         batch, isl, osl, cached = map(float, (load.batch, load.isl, load.osl, load.cached))
-        sizes = (batch, new := isl - cached, cached, isl, osl)
+        deployed, split = self.deployed, self.split
+        numbers = {"isl": isl, "osl": osl, "concurrency": batch}
+        where = np.array([[numbers.get(name) or getattr(split, name) for name in SIZES]])
+        new = np.array([isl - cached])
+        said = taught(deployed.engine, deployed.model, deployed.system, where, new)
+        found = self._values(load, *(float(a[0]) for a in said or ()))
+        if found is None:
+            return None
+        program, values = found
+        return program.made(deployed, values, steps)
+
+    def step_seconds(self, load: Workload, at: int) -> tuple[Array, Array, Array] | None:
+        """See the function of this name."""
+        found = self._values(load)
+        return found[0].step_seconds(found[1], at) if found else None
+
+    def _values(
+        self, load: Workload, said_steps: float = 0.0, said_wait: float = 0.0
+    ) -> tuple[StepsProgram, Array] | None:
+        """The program of a load and its results; said_*: expectations of measured runs."""
+        batch, isl, osl, cached = map(float, (load.batch, load.isl, load.osl, load.cached))
+        sizes = (batch, isl - cached, cached, isl, osl)
         exceeds = self.exceeds is not None and any(self.exceeds(*sizes, 0.0, 0.0))
         program = self._program(exceeds)
         if program is None:
             return None
-        deployed, split = self.deployed, self.split
-        numbers = {"isl": isl, "osl": osl, "concurrency": batch}
-        where = np.array([[numbers.get(name) or getattr(split, name) for name in SIZES]])
-        said = taught(deployed.engine, deployed.model, deployed.system, where, np.array([new]))
         try:
-            values = program.values(*sizes, *((float(a[0]) for a in said) if said else (0.0, 0.0)))
+            values = program.values(*sizes, said_steps, said_wait)
         except (ArithmeticError, ValueError):
             return None
-        return None if values is None else program.made(deployed, values, steps)
+        return None if values is None else (program, values)

@@ -4,10 +4,15 @@
 many sequences run in a closed or an open loop.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from genz_core.engine import Recipe
-from genz_core.serving.closed_form import run_sizes, serve
-from genz_core.serving.kv_capacity import sequences_that_fit
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
+
+if TYPE_CHECKING:
+    from genz_core.serving.closed_form import run_sizes, serve
+    from genz_core.serving.kv_capacity import sequences_that_fit
 
 __all__ = [
     "Novelty",
@@ -18,3 +23,12 @@ __all__ = [
     "sequences_that_fit",
     "serve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What computes is imported on first use: a static batch needs none of it."""
+    if name in ("run_sizes", "serve"):
+        return getattr(import_module("genz_core.serving.closed_form"), name)
+    if name == "sequences_that_fit":
+        return import_module("genz_core.serving.kv_capacity").sequences_that_fit
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -57,9 +57,8 @@ def closed_loop(
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
     batching = replace(batching, joined=batching.in_step())
     clump = batching.clump_steps()
-    found = _decoding(batching, clump)
-    pace = found[0]
-    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, *found))
+    pace, *first_s = _decoding(batching, clump)
+    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, pace, *first_s))
     late = 1.0 + np.broadcast_to(batching.wait, batching.isl.shape)[of]
     gaps, admitted = batching.steps[of] - 1.0, batching.admitted[of]
     first = inside * late
@@ -92,7 +91,7 @@ def closed_loop(
     )
 
 
-def _decoding(batching: Batching, clump: Array) -> tuple[Pace, tuple[Array, Array]]:
+def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array, Array]:
     """The number of decoding requests per rank in balance, [configs], and their `first_token`.
 
     The search is refined where a queue is so short that a few more decodes would empty it.
@@ -102,17 +101,17 @@ def _decoding(batching: Batching, clump: Array) -> tuple[Pace, tuple[Array, Arra
         (_GRID, _FINER),
     )  # fmt: skip
     pace = batching.pace(decodes, clump)
-    first = batching.first_token(pace)
+    first, standing = batching.first_token(pace, "mean", "median")
     for _ in range(_CLOSER):
-        off = _unbalanced(batching, pace, *first)
+        off = _unbalanced(batching, pace, first[0], standing)
         if not np.any(off):
             break
         at = np.flatnonzero(off)
         beyond = partial(_beyond, batching.picked(at), clump[at])
         decodes[at], low[at], high[at] = _root(beyond, low[at], high[at], (_FINER,))
         pace = batching.pace(decodes, clump)
-        first = batching.first_token(pace)
-    return pace, first
+        first, standing = batching.first_token(pace, "mean", "median")
+    return pace, first, standing
 
 
 def _requests_per_s(batching: Batching, pace: Pace) -> Array:
@@ -128,7 +127,8 @@ def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
     makes longer (`Batching.first_token`), so that time counts for no one.
     """
     pace = batching.pace(decodes, clump)
-    return _beyond_at(batching, pace, *batching.first_token(pace))
+    first, standing = batching.first_token(pace, "mean")
+    return _beyond_at(batching, pace, first[0], standing)
 
 
 def _beyond_at(batching: Batching, pace: Pace, ttft_s: Array, standing_s: Array) -> Array:
@@ -147,7 +147,7 @@ def _unbalanced(batching: Batching, pace: Pace, ttft_s: Array, standing_s: Array
 
 
 def _paced(
-    batching: Batching, pace: Pace, first: tuple[Array, Array]
+    batching: Batching, pace: Pace, first: Array, standing: Array
 ) -> tuple[Array, Array, Array]:
     """Mean and median TTFT inside the engine, and the cycle time, in a closed loop [s].
 
@@ -155,13 +155,12 @@ def _paced(
     first token of a request waits for half of the prompts prefilled in the same step, and for the
     prompts before them; synchronised requests are all prefilled together.  This moves time between
     the first token and later ones at the same rate, with or without a wait outside the engine.
-    first: `first_token` at this pace.
+    first, standing: `first_token` at this pace, mean and median [s].
     """
-    mean, standing = first
+    mean, median = first
     decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
-    median = batching.ttft_s(pace, median=True)
     admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
-    steep, most = _unbalanced(batching, pace, *first), batching.most_decodes()
+    steep, most = _unbalanced(batching, pace, mean, standing), batching.most_decodes()
     left = np.minimum(admitted - decodes, (users - decodes) / late)
     rate = _requests_per_s(batching, pace)
     full = steep & (left > 0) & (decodes >= most * (1.0 - 1e-6)) & (most < admitted)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from genz_core.steps.step import StepEstimate
-from genz_core.types import Array, Parallelism, Places, Workload
+from genz_core.alone.program_choice import step_seconds as one_step_seconds
+from genz_core.deployment import Deployment
+from genz_core.types import Array, Num, Parallelism, Places, Workload
 from genz_core.validity import columns, split_of
+from genz_core.workload import decode, prefill
 
 _ONE: Places = np.zeros(1, dtype=np.intp)
 
@@ -50,7 +52,7 @@ def picked_columns(record: Any, chosen: Places) -> dict[str, Array]:
 
 
 def step_seconds(
-    price: Callable[[Workload, Parallelism], StepEstimate], load: Workload, split: Parallelism
+    deployed: Deployment, phase: Literal["prefill", "decode"], load: Workload, split: Parallelism
 ) -> tuple[Array, Array, Array]:
     """Time of a phase of each load, the host's part of it, and its lower bound [s], [configs] each.
 
@@ -58,8 +60,19 @@ def step_seconds(
     """
     numbers = columns(load, split)
     kinds = Kinds.told_by(numbers.values())
-    once = {name: column[kinds.first] for name, column in numbers.items()}
+    once: dict[str, Num] = {name: column[kinds.first] for name, column in numbers.items()}
+    if kinds.first.size == 1:
+        once = {name: float(column[kinds.first[0]]) for name, column in numbers.items()}
     varying = {name: once[name] for name in once if np.ndim(getattr(split, name, 0.0))}
     loads = Workload(once["batch"], once["isl"], once["osl"], once["cached"])
-    priced = price(loads, split_of(split, varying))
-    return priced.total_s[kinds.of], priced.host_s[kinds.of], priced.bound_total_s[kinds.of]
+    few = split_of(split, varying) if varying else split
+    alone = one_step_seconds(deployed, loads, few, _PHASES.index(phase))
+    if alone is None:
+        price = prefill if phase == "prefill" else decode
+        priced = price(deployed.model, deployed.system, loads, few, deployed.engine)
+        alone = priced.total_s, priced.host_s, priced.bound_total_s
+    total, host, bound = (seconds[kinds.of] for seconds in alone)
+    return total, host, bound
+
+
+_PHASES = ("prefill", "decode")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.common.memo import ByIdentity
-from genz_core.compiled.lanes import Lanes
+from genz_core.compiled.lanes import SPLIT, Lanes
 from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.models.speculative import QueryTokens
@@ -141,6 +141,16 @@ class ModelTimes:
     def _lines(self) -> _Lines:
         return _Lines(self)
 
+    @cached_property
+    def _one_rank(self) -> bool:
+        """Whether no rank of any configuration waits for another."""
+        return bool((self.ranks == 1.0).all())
+
+    @cached_property
+    def _spread(self) -> bool:
+        """Whether any configuration has fewer requests than ranks."""
+        return bool((np.asarray(self.sizes.share) < 1.0).any())
+
     def picked(self, chosen: Places) -> ModelTimes:
         """A selection of the configurations."""
         columns: dict[str, Any] = picked_columns(self, chosen)
@@ -151,10 +161,9 @@ class ModelTimes:
         lines, verified = self._lines, decodes * self.query.tokens
         tokens = lines.tokens.place(verified)
         attention = lines.attention(lines.decodes.place(decodes))
-        spread = np.any(np.asarray(self.sizes.share) < 1.0)
-        if not spread and self.query.tokens == self.query.sampled:
+        if not self._spread and self.query.tokens == self.query.sampled:
             return lines.all_shares(tokens) + attention
-        routed = lines.tokens.place(verified * self.sizes.share) if spread else tokens
+        routed = lines.tokens.place(verified * self.sizes.share) if self._spread else tokens
         sampled = lines.tokens.place(decodes * self.query.sampled)
         return lines.products(tokens) + lines.experts(routed) + lines.rows(sampled) + attention
 
@@ -167,7 +176,7 @@ class ModelTimes:
         lines, verified = self._lines, decodes * self.query.tokens
         prompts = self.prompts(tokens)
         place = lines.tokens.place(verified + tokens)
-        if np.all(self.ranks == 1.0):
+        if self._one_rank:
             shares = lines.products_and_experts(place)
         else:
             prompts_mean = (tokens + elsewhere * (self.ranks - 1.0)) / self.ranks
@@ -203,6 +212,45 @@ def _nodes(sizes: Sizes, query: int) -> tuple[Array, Array]:
 # ------------------------------------------------------------------------------- linear in between
 
 
+class _OneLine:
+    """The piecewise-linear function of a single configuration through values at nodes.
+
+    It is 0 up to 0, constant up to the first node, and continues the last line.
+    nodes: [nodes].  values: [stages, nodes].
+    """
+
+    _FAR, _ABOVE_ZERO = 1e15, 5e-324  # a number beyond all others, and the smallest one
+
+    def __init__(self, nodes: Array, values: Array) -> None:
+        gap = nodes[-1] - nodes[-2]
+        slope = (values[:, -1] - values[:, -2]) / (gap if gap > 0 else np.inf)
+        far = values[:, -1] + slope * (self._FAR - nodes[-1])
+        zero = np.zeros(len(values))
+        self._nodes = np.array([0.0, self._ABOVE_ZERO, *nodes, self._FAR])
+        self._values = np.column_stack([zero, values[:, 0], values, far])
+
+    def __call__(self, at: Array) -> Array:
+        """Values at numbers [..., 1], [stages, ..., 1]."""
+        if len(self._values) == 1:
+            return np.interp(at, self._nodes, self._values[0])[None]
+        return np.stack([np.interp(at, self._nodes, values) for values in self._values])
+
+
+class _OneNodes:
+    """`_Nodes` of a single configuration, for which NumPy interpolates."""
+
+    def __init__(self, nodes: Array) -> None:
+        self._nodes = nodes[:, 0]
+
+    def place(self, at: Array) -> Array:
+        """The numbers themselves."""
+        return at
+
+    def line(self, values: Array) -> _OneLine:
+        """The piecewise-linear function through values [stages, nodes, 1]."""
+        return _OneLine(self._nodes, values[:, :, 0])
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Positions of numbers among nodes, [..., configs]: index of the node to the left, distance
@@ -225,15 +273,10 @@ class _Nodes:
     def place(self, at: Array) -> _Place:
         """Positions of numbers [..., configs]; beyond the last node the last line is extended."""
         last, configs = len(self.nodes) - 2, self.nodes.shape[1]
-        if configs == 1:
-            left = self._flat.searchsorted(at, side="right") - 1
-        else:
-            beside = self.nodes.reshape(len(self.nodes), *(1,) * (at.ndim - 1), -1)
-            passed = (beside <= at).view(np.int8)  # there are about forty nodes
-            left = np.add.reduce(passed, axis=0, dtype=np.int8).astype(np.intp) - 1
-        left = np.minimum(np.maximum(left, 0), last)
-        if configs > 1:
-            left = left * configs + np.arange(configs)
+        beside = self.nodes.reshape(len(self.nodes), *(1,) * (at.ndim - 1), -1)
+        passed = (beside <= at).view(np.int8)  # there are about forty nodes
+        left = np.add.reduce(passed, axis=0, dtype=np.int8).astype(np.intp) - 1
+        left = np.minimum(np.maximum(left, 0), last) * configs + np.arange(configs)
         return _Place(left, np.maximum(at - self._flat.take(left), 0.0), at > 0)
 
     def line(self, values: Array) -> _Line:
@@ -262,7 +305,8 @@ class _Lines:
     """The lines of `ModelTimes`, one for each quantity that time depends on."""
 
     def __init__(self, times: ModelTimes) -> None:
-        self.tokens, self.decodes = _Nodes(times.nodes), _Nodes(times.decode_nodes)
+        nodes: Any = _OneNodes if times.nodes.shape[1] == 1 else _Nodes
+        self.tokens, self.decodes = nodes(times.nodes), nodes(times.decode_nodes)
         both = times.products_s + times.experts_s
         self.products = self.tokens.line(times.products_s)
         self.experts = self.tokens.line(times.experts_s)
@@ -376,10 +420,9 @@ def _alike(one: Op, other: Op) -> bool:
 
 def _repeated(parallelism: Parallelism, times: int) -> Parallelism:
     """Degrees repeated for several steps, [times x configs]; plain numbers stay numbers."""
-    numbers = columns(Workload(), parallelism)
     degrees = {
         name: np.tile(column, times)
-        for name, column in numbers.items()
-        if np.ndim(getattr(parallelism, name, 0.0))
+        for name in SPLIT
+        if np.ndim(column := getattr(parallelism, name))
     }
     return split_of(parallelism, degrees) if degrees else parallelism

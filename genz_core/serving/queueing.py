@@ -18,7 +18,9 @@ Ridgeline's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -125,13 +127,15 @@ class Batching(StepCycles):
 
     # --------------------------------------------------------------------------- a first token
 
-    def ttft_s(self, pace: Pace, *, median: bool = False) -> Array:
-        """Mean or median time from the arrival of an admitted request to its first token [s]."""
-        return self.first_token(pace, median=median)[0]
+    def ttft_s(self, pace: Pace) -> Array:
+        """Mean time from the arrival of an admitted request to its first token [s]."""
+        mean: Array = self.first_token(pace, "mean")[0][0]
+        return mean
 
-    def first_token(self, pace: Pace, *, median: bool = False) -> tuple[Array, Array]:
-        """Mean or median time to the first token of an admitted request [s], and the part of it in
-        which no cycle of decodes ends, because the request's own prompt makes its steps longer.
+    def first_token(self, pace: Pace, *which: Literal["mean", "median"]) -> tuple[Array, Array]:
+        """Mean and median time from the arrival of an admitted request to its first token [s],
+        [which, ..., configs]; and the part of the first in which no cycle of decodes ends, because
+        the request's own prompt makes its steps longer.
 
         A share `used` of the step's capacity is occupied, so the same share of arrivals finds a
         queue; the length of that queue has an exponential tail.
@@ -145,9 +149,8 @@ class Batching(StepCycles):
         waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, FULLEST)
-        before = self.isl * used / 2.0 / (1.0 - used)
-        if median:
-            before = before * median_share(used)
+        queued = self.isl * used / 2.0 / (1.0 - used)
+        before = stacked(queued if of == "mean" else queued * median_share(used) for of in which)
         others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
         beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
@@ -155,24 +158,31 @@ class Batching(StepCycles):
             beside_own = gathered.busiest - 1.0
             # all of a group are read before a decode step: half of them before a prompt
             group = np.minimum(gathered.busiest, 1.0 + others) * self.isl
-            before = np.where(group > room, (group + room) / 2.0 - self.isl, 0.0)
+            queued = np.where(group > room, (group + room) / 2.0 - self.isl, 0.0)
+            before = stacked(queued for _ in which)
         ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
         elsewhere = np.minimum(prompts * self.isl, room)
-        alone = self.reading_s(none, ahead, self.isl, room, none)
+        alone, shared = self.reading_s(  # by itself, and beside other requests
+            stacked((none, np.maximum(beside, 1.0)))[:, None],
+            stacked((ahead, ahead)),
+            stacked((self.isl + none, together))[:, None],
+            room,
+            stacked((none, elsewhere))[:, None],
+        )
         per_s = decodes / (np.maximum(self.steps - 1.0, 1e-9) * pace.cycle_s)
         being_read = per_s * alone * self.isl / ahead * self.others / self.lanes
         busy = np.minimum((beside + being_read) * self.times.ranks, 1.0)
-        residual = busy * (residual + self.ahead_steps * planned + waits * step)
-        own = alone + busy * (
-            self.reading_s(np.maximum(beside, 1.0), ahead, together, room, elsewhere) - alone
-        )
-        first: Array = self.host_s + residual + own + self.late_steps * step
+        own = alone + busy * (shared - alone)
+        waited = busy * (residual + self.ahead_steps * planned + waits * step)
+        first: Array = self.host_s + waited + own + self.late_steps * step
         if self.lanes > 1:  # the other lanes go on
             return first, none
         if self.mixed:
             longer = own - np.maximum(ahead / room, 1.0) * pace.cycle_s
-            return first, np.maximum(longer, 0.0) * (1.0 - used)  # others fill the step otherwise
-        return first, np.minimum(alone, own) * self.isl / ahead
+            return first, np.maximum(longer[0], 0.0) * (
+                1.0 - used
+            )  # others fill the step otherwise
+        return first, (np.minimum(alone, own) * self.isl / ahead)[0]
 
     def _steps_before_s(self, pace: Pace, gathered: Gathered | None) -> tuple[Array, Array]:
         """Rest of the running step when a request arrives, and time of a mean step [s].
@@ -277,9 +287,12 @@ class Batching(StepCycles):
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
         step = np.minimum(tokens, room)
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
-        reading = tokens / step * self._beside_s(beside, step)
+        contents = (step, room, none) if self.mixed else (step,)
+        with_step, *others = self._beside_s(beside, stacked(contents))
+        reading = tokens / step * with_step
         if self.mixed:
-            added = self._beside_s(beside, room) - self._beside_s(beside, none)
+            with_room, without = others
+            added = with_room - without
             return np.maximum(reading, added * tokens / room + answering), none
         return reading, answering
 
@@ -323,3 +336,8 @@ class Batching(StepCycles):
         none = np.zeros_like(self.isl)
         room = self.room(none)
         return room * self.lanes / self.isl / self.cycle_s(none, room, room)
+
+
+def stacked(arrays: Iterable[Array]) -> Array:
+    """Arrays of one shape in a new first axis; much faster than `np.stack`."""
+    return np.array([*arrays])

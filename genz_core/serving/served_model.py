@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.capacity.memory import Memory, memory
+from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.models.model_kinds import generates
 from genz_core.models.speculative import steps_per_token
@@ -24,7 +25,7 @@ from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.steps.step_correction import StepCorrection, least_scale, novelty, step_correction
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import check, columns, split_of
-from genz_core.workload import OUT_OF_MEMORY, decode, prefill
+from genz_core.workload import OUT_OF_MEMORY
 
 OVERLOADED = "overloaded"
 _NO_ROOM = "no sequence's cache fits beside the weights"
@@ -80,6 +81,11 @@ class ServedModel:
         status = np.where(full, OUT_OF_MEMORY, status)
         split = checked.parallelism
         return cls(model, system, engine, split, traffic, load, single, capacity, status, messages)
+
+    @property
+    def deployed(self) -> Deployment:
+        """The model deployed on the system with the engine."""
+        return deploy(self.model, self.system, self.engine)
 
     @property
     def osl(self) -> Array:
@@ -139,10 +145,8 @@ class ServedModel:
         sequences = np.maximum(np.round(running), 1.0) * self.traffic.sharing.branches
         key = sequences.tobytes()
         if key not in self.decoded:
-            self.decoded[key] = step_seconds(
-                lambda loads, split: decode(self.model, self.system, loads, split, self.engine),
-                Workload(sequences, self.load.isl, self.osl), self.parallelism,
-            )  # fmt: skip
+            loads = Workload(sequences, self.load.isl, self.osl)
+            self.decoded[key] = step_seconds(self.deployed, "decode", loads, self.parallelism)
         return self.decoded[key]
 
     def users(self) -> Array:
@@ -341,10 +345,10 @@ class ServedModel:
         TPOT averages over many steps, so its median is taken as its mean.
         """
         decode_s, decode_host, bound_decode = self._decoding(balance.running)
+        prompts = Workload(1.0, self.load.isl, 1.0, self.cached)
         prefill_s, prefill_host, bound_prefill = step_seconds(
-            lambda loads, split: prefill(self.model, self.system, loads, split, self.engine),
-            Workload(1.0, self.load.isl, 1.0, self.cached), self.parallelism,
-        )  # fmt: skip
+            self.deployed, "prefill", prompts, self.parallelism
+        )
         decode_s = correction.seconds(decode_s, decode_host, bound_decode)
         prefill_s = correction.seconds(prefill_s, prefill_host, bound_prefill, reads=True)
         over = (

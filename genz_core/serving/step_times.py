@@ -21,7 +21,7 @@ from genz_core.models.speculative import (
 )
 from genz_core.serving.model_times import ModelTimes, Sizes
 from genz_core.serving.offloaded_traffic import Spilled
-from genz_core.types import Array, Model, Num, Parallelism, Places, System
+from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +143,40 @@ class StepTimes:
         """
         if not decodes.shape == tokens.shape == elsewhere.shape:
             decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
-        if (tokens > 0).any():
-            device = self._device_s(decodes, tokens, elsewhere)
-            if np.any(self.prompts != 1.0):
-                plain = self._device_s(decodes)
-                device = plain + self.prompts * (device - plain)
-        else:
-            device = self._device_s(decodes)
+        if not (tokens > 0).any():
+            return self.of_decodes(decodes)
+        device = self._device_s(decodes, tokens, elsewhere)
+        if self._prompts_scaled:
+            plain = self._device_s(decodes)
+            device = plain + self.prompts * (device - plain)
         if self.spilled:
             device = device + self.spilled(decodes, tokens, elsewhere)
         sequences = decodes * self.sizes.branches + tokens / self.sizes.isl
+        return self._with_host(device, decodes + tokens > 0, sequences)
+
+    def of_decodes(self, decodes: Array) -> tuple[Array, Array]:
+        """The same for a step without prompts."""
+        device = self._device_s(decodes)
+        if self.spilled:
+            none = np.zeros_like(decodes)
+            device = device + self.spilled(decodes, none, none)
+        return self._with_host(device, decodes > 0, decodes * self.sizes.branches)
+
+    @property
+    def _prompts_scaled(self) -> bool:
+        return bool(np.asarray(self.prompts != 1.0).any())
+
+    def _with_host(self, device: Array, runs: Mask, sequences: Array) -> tuple[Array, Array]:
+        """Latency and stage time of steps with this device time of every stage [s].
+
+        runs: where there is a step.  sequences: of the step.
+        """
         step = self.engine.host_step_s + self.engine.sampling_s
-        host = np.where(decodes + tokens > 0, step + self.engine.host_sequence_s * sequences, 0.0)
-        latency = device.sum(0) + host
-        return latency, latency if len(device) == 1 else np.maximum(device.max(0), host)
+        host = np.where(runs, step + self.engine.host_sequence_s * sequences, 0.0)
+        if len(device) == 1:
+            latency = device[0] + host
+            return latency, latency
+        return device.sum(0) + host, np.maximum(device.max(0), host)
 
     def _device_s(
         self, decodes: Array, tokens: Array | None = None, elsewhere: Array | None = None
@@ -164,9 +184,10 @@ class StepTimes:
         """Time of every stage [s], [stages, ..., configs]; without prompts unless given."""
         if tokens is None or elsewhere is None:
             device = self.model.of_decodes(decodes)
-            tokens = elsewhere = np.zeros_like(decodes)
         else:
             device = self.model(decodes, tokens, elsewhere)
         if self.drafting:
+            if tokens is None or elsewhere is None:
+                tokens = elsewhere = np.zeros_like(decodes)
             device[-1] += self.drafting(decodes, tokens, elsewhere)
         return device

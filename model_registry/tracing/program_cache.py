@@ -12,18 +12,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from genz_core.common.cache_folder import cache_folder
 from model_registry.tracing.calls import Program
 
 _FOLDER = Path(__file__).parent
 
 
 def traces_folder() -> Path:
-    """The folder of programs, below $RIDGELINE_CACHE or the user's cache folder."""
-    cache = os.environ.get("RIDGELINE_CACHE")
-    if cache:
-        return Path(cache) / "traces"
-    base = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-    return base / "ridgeline" / "traces"
+    """The folder of programs, below the cache folder."""
+    return cache_folder() / "traces"
 
 
 @lru_cache(maxsize=1)

@@ -20,8 +20,7 @@ pytestmark = pytest.mark.benchmark
 MOST_P50_S, MOST_P95_S = 0.25, 0.5
 #: Pages that are known to take longer, and why.
 BEYOND = {
-    "Compare, Frontier": "prices every load of several deployments: p50 is 0.37 s",
-    "Plan": "simulates every deployment that it recommends, twice: p50 is 1.4 s",
+    "Compare, Frontier": "prices every load of several deployments: p50 is 0.3 s",
 }
 LIMITED = [
     pytest.param(case, marks=pytest.mark.xfail(reason=BEYOND[case.name], strict=False))

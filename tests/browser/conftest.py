@@ -13,6 +13,8 @@ from tests.dashboards import served
 __all__ = ["no_wait_for_a_style"]
 
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+#: On page Plan once its plans are simulated.
+SIMULATED = "text=/^Notes$/"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Parts of pages that are not open at first, under their titles, by the page's path.
 PARTS = {

@@ -189,6 +189,7 @@ def cheapest(luck: random.Random) -> Errand:
     target = f"tpot < {limit_s * 1e3:.2f}ms"
 
     def read(walk: Walk) -> tuple[float, int, str]:
+        walk.until_simulated()
         dollars = number(card(walk, "Cost per 1M tokens out"))
         return dollars, int(card(walk, "Devices").split()[0]), _headline(walk)
 
@@ -311,6 +312,7 @@ def own_devices(luck: random.Random) -> Errand:
     def line(walk: Walk) -> Any:
         walk.ask(f"{model} on {tp} {system} vllm {rate}/s {lengths[0]}/{lengths[1]} "
                  f"p99 tpot < {limit_ms} ms aggregated")  # fmt: skip
+        walk.until_simulated()
         (row,) = table(walk, "Layout")
         layout = row["Layout"]
         replicas, degree = re.search(r"(?:(\d+) × )?TP(\d+)", layout).groups()

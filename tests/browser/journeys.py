@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.browser.conftest import SETTLED
+from tests.browser.conftest import SETTLED, SIMULATED
 
 DRAWN = ".js-plotly-plot .main-svg"
 TRACE = Path(__file__).parents[2] / "app" / "samples" / "h100_qwen1.5-0.5b.json.gz"
@@ -89,6 +89,11 @@ class Walk:
         found.wait_for(timeout=longest_ms or self.patience_ms)
         found.scroll_into_view_if_needed()
         return str(found.inner_text())
+
+    def until_simulated(self) -> None:
+        """Wait until the plans on page Plan are simulated."""
+        self.page.locator(SIMULATED).first.wait_for()
+        self.rest()
 
     def rest(self) -> None:
         """Wait until the page is completely drawn."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import SETTLED
+from tests.browser.conftest import SETTLED, SIMULATED
 
 pytestmark = pytest.mark.browser
 
@@ -29,6 +29,16 @@ def test_the_answer_fits_the_screen(open_page, width: int):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
+def test_the_rows_of_a_plan_change_by_themselves_when_they_are_simulated(open_page):
+    page = open_page("plan", **{**QUESTION, "rate": "19"})
+    page.get_by_text("being simulated").first.wait_for()
+    assert page.get_by_text("Meets all targets").count()
+    page.locator(SIMULATED).first.wait_for()
+    page.get_by_text("vllm serve").or_(page.get_by_text("sglang.launch_server")).first.wait_for()
+    assert not page.get_by_text("being simulated").count()
+
+
 def test_a_change_of_a_target_is_in_the_answer_and_in_the_address(open_page):
     page = open_page("plan", **QUESTION)
     box = page.get_by_role("textbox", name="Targets")
@@ -42,6 +52,7 @@ def test_a_change_of_a_target_is_in_the_answer_and_in_the_address(open_page):
 @pytest.mark.slow
 def test_a_click_on_a_point_opens_it_as_the_scenario(open_page):
     page = open_page("plan", **QUESTION)
+    page.locator(SIMULATED).first.wait_for()
     page.wait_for_selector(DRAWN)
     page.locator(".js-plotly-plot").first.scroll_into_view_if_needed()
     at = page.evaluate(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.wording import quantities
-from tests.browser.conftest import SETTLED
+from tests.browser.conftest import SETTLED, SIMULATED
 from tests.draws import seed
 
 
@@ -68,6 +68,7 @@ def test_a_target_leads_to_the_plan_with_all_of_it_in_the_link(open_page):
     assert query["rate"] == ["3.7"] and query["target"] == ["tpot_p99 < 41ms"]
     assert query["devices"] == ["1:2"] and query["isl"] == ["700"]
     best = answered(line)["answer"]["plans"][0]
+    page.locator(SIMULATED).first.wait_for()
     page.get_by_text("fewest that do").first.wait_for()
     cards = page.locator('[data-testid="stMetric"]').all_inner_texts()
     (devices,) = (card for card in cards if card.startswith("Devices"))

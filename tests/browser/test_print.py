@@ -20,7 +20,7 @@ from app.charts.figure import Figure
 from app.dashboard import export, uploads
 from app.question.question import Question
 from app.scenario.setup import Setup
-from tests.app.pages import REPORTS, brought, charts, opened, pressed, shown
+from tests.app.pages import REPORTS, brought, charts, opened, pressed, settled, shown
 
 pytestmark = pytest.mark.browser
 
@@ -95,7 +95,7 @@ PAGES: dict[str, Callable[[], AppTest]] = {
                                economics_api_out="2.0", economics_capex="30000", **BUSY),
     "reports": a_trace,
     "measured": compared_with_a_trace,
-    "accuracy": lambda: shown("accuracy"),
+    "accuracy": lambda: settled(opened("accuracy")),
     "hardware": lambda: shown("hardware"),
     "inside": lambda: shown("inside", **BUSY),
     "modules": lambda: shown("modules"),

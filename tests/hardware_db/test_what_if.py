@@ -44,3 +44,9 @@ def test_the_name_and_the_assumptions_say_what_was_changed():
 def test_a_multiplier_that_is_not_positive_is_refused(factor):
     with pytest.raises(InvalidValue, match="what-if multiplier capacity is"):
         hardware_db.what_if(hardware_db.load("h100"), capacity=factor)
+
+
+def test_the_same_system_and_factors_give_the_same_object():
+    system = hardware_db.load("h100")
+    assert hardware_db.what_if(system, bandwidth=2) is hardware_db.what_if(system, bandwidth=2.0)
+    assert hardware_db.what_if(system, bandwidth=2) is not hardware_db.what_if(system, peak=2)

@@ -53,7 +53,7 @@ def _blocks(found: Answered) -> list[Rows | str]:
         return [sensitivity_rows.table(named), said]
     if found.verb == "economics":
         return ["\n".join(economics_words.sentences(named))]
-    if found.verb == "serve":
+    if found.verb == "serve" and len(named["rows"]) > 1:
         return [named["rows"]]
     figures = named if found.verb == "simulate" else named["rows"][0]
     return [[{"figure": name, "value": value} for name, value in folded(figures).items()]]

@@ -36,6 +36,7 @@ from app.question.question import LOADS
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
+from genz_core.common.memo import ByIdentity
 
 #: Default and largest speed of each user in tokens per second, unless a target states one.
 _USUAL, _FASTEST = 40, 500
@@ -147,7 +148,7 @@ def _speed(targets: Any) -> int:
 
 def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     """Draw the table of each curve's best deployment at a speed, the best first."""
-    found = [(curve, frontiers.at_speed(curve, speed, y)) for curve in curves]
+    found = [(curve, _best_at(curve, speed, y)) for curve in curves]
     held = [(curve, row, frontiers.reach(row, y)) for curve, row in found if row]
     held.sort(key=lambda one: one[2][0], reverse=not y.smaller)
     known = [at for at, (_, row, _) in enumerate(held) if frontiers.is_validated(row)]
@@ -163,6 +164,14 @@ def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
         f"Where every user has {speed:g} tokens/s or more. In brackets the 80 % interval; ★ is the "
         "best of those that have one. Cost is the rent of all devices over the output tokens."
     )
+
+
+def _best_at(curve: Curve, speed: float, y: Axis) -> dict[str, float] | None:
+    """As `frontiers.at_speed`."""
+    return _BEST.get(lambda: frontiers.at_speed(curve, speed, y), curve, values=(speed, y.name))
+
+
+_BEST: ByIdentity[dict[str, float] | None] = ByIdentity(128)
 
 
 def _row(

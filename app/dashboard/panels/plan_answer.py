@@ -13,21 +13,23 @@ from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, plan_answers, search_form, sidebar, strip
 from app.dashboard.panels import plan_form
-from app.dashboard.widgets import card, draw_table, draw_tabs
+from app.dashboard.widgets import card, draw_table, draw_tabs, say_error
 from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
-from app.decide.plan_query import Searched
+from app.decide.plan_query import Planned, Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.plan_text import beside, priced_words, ranked_words, shape
+from app.planning.plan_text import beside, priced_words, ranked_words, shape, short
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, RidgelineError
 
 Named = Mapping[str, Any]
+#: What stands in place of figures that only a simulation tells.
+_SOON, _NEVER = "being simulated", "not simulated"
 
 
 def page(setup: Setup) -> None:
@@ -39,39 +41,48 @@ def page(setup: Setup) -> None:
         several, left_open = dict(searched.several), strip.left_open(searched.query())
         idle = ("isl", "osl") if searched.trace else ()
         strip.say(searched.setup.scenario, "plan", several, left_open, idle=idle)
-        answer = plan_answers.answered(searched)
-    if answer is not None:
-        show(searched, answer, setup)
+        planned = plan_answers.in_closed_form(searched)
+    if planned is not None:
+        show(searched, planned, setup)
 
 
-def show(searched: Searched, answer: Answer, setup: Setup) -> None:
-    """Draw the answer to a question.  setup: the form's, whose deployment is the one before the
-    plan.
+def show(searched: Searched, closed: Planned, setup: Setup) -> None:
+    """Draw the answer to a question: in closed form at once, then as its simulation has it.
+
+    setup: the form's, whose deployment is the one before the plan.
     """
-    if not answer.short.plans:
-        answer = _nothing(searched, answer)
-    named = plan_answers.document_of(searched, answer)
-    rows = plan_answers.systems_of(searched, answer)
+    planned, pending = _simulated(searched, closed)
+    if pending == _SOON and not planned.document["plans"]:
+        st.info("In closed form no deployment meets every target; the nearest are being simulated.",
+                icon=":material/hourglass:")  # fmt: skip
+    elif not planned.document["plans"]:
+        planned = _nothing(searched, planned)
+    named, rows = planned.document, planned.systems
     if named["plans"]:
-        _best(named)
-    draw_table([plan_systems.words(row) for row in rows], "plan_systems")
+        _best(named, pending)
+    draw_table([plan_systems.words(row, pending) for row in rows], "plan_systems")
     if named["others"]:
         other, near = named["others"][0], named["others"][0].get("nearest")
         runs = f"{shape(near)} on {near['devices']} × " if near else ""
         st.markdown(f"Best loser: {runs}{plain(other['family'])}: {plain(other['why'])}.")
     of_others = [row for row in rows if "launch" in row and row not in named["plans"]]
     startable = {**named, "plans": [*named["plans"], *of_others]}
-    _chart(searched, answer)
+    _chart(searched, planned.answer)
     tabs = {
         "Start it": lambda: _launch(startable),
         "All plans": lambda: _plans(named),
         "Why not the others": lambda: _others(named),
         "Check it": lambda: _measure(named),
         "Take it along": lambda: _downloads(
-            named, answer, startable, lambda: plan_answers.as_stated(searched, setup.scenario)
+            named, planned.answer, startable,
+            lambda: plan_answers.as_stated(searched, setup.scenario),
         ),
-    }
+    }  # fmt: skip
+    if pending == _SOON:
+        tabs |= dict.fromkeys(("Start it", "Check it", "Take it along"), _follows)
     draw_tabs(tabs, "plan_tab")
+    if pending == _SOON:
+        return
     with st.expander("Notes", icon=":material/info:"):
         told = [f"percentiles of the best: {plan['percentiles']}" for plan in named["plans"][:1]]
         left_out = (f"{one['what']}: {one['why']}" for one in named["left_out"])
@@ -79,12 +90,30 @@ def show(searched: Searched, answer: Answer, setup: Setup) -> None:
             st.markdown(f"- {plain(note)}")
 
 
+def _simulated(searched: Searched, closed: Planned) -> tuple[Planned, str]:
+    """The simulated answer and "", or the one in closed form and why it is not simulated; draws
+    the progress of the simulations.
+    """
+    if not searched.setup.scenario.simulate:
+        return closed, ""
+    try:
+        planned = plan_answers.simulated(searched)
+    except RidgelineError as error:
+        st.warning(f"Not simulated: {plain(error)}.", icon=":material/block:")
+        return closed, _NEVER
+    return (closed, _SOON) if planned is None else (planned, "")
+
+
+def _follows() -> None:
+    st.caption("This follows when the plans have been simulated.")
+
+
 # ------------------------------------------------------------------------------- the best
 
 
-def _best(named: Named) -> None:
+def _best(named: Named, pending: str) -> None:
     best, fewest = named["plans"][0], named["fewest_devices"]
-    st.markdown(f"**{best['devices']} × {best['system']}: {report.short(best)}**")
+    st.markdown(f"**{best['devices']} × {best['system']}: {short(best)}**")
     with st.grid(5, min_column_width=150, key="cards"):
         for name in ("ttft", "tpot"):
             trust = quantities.span(*(best[f"{name}_{end}_s"] or nan for end in ("low", "high")))
@@ -116,16 +145,23 @@ def _best(named: Named) -> None:
             "the best of many; kinds of deployments without validation have intervals twice as "
             "wide.",
         )
+    if pending != _SOON:
+        _beside(named)
+    st.caption(
+        f"{priced_words(named)}; ranked by {ranked_words(named)}."
+        + (f" In closed form, {pending}." if pending else "")
+        + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
+           if best["beyond_measurements"] else "")
+    )  # fmt: skip
+
+
+def _beside(named: Named) -> None:
+    """Draw the riskier or safer choice, and the run that would settle it."""
     for words in beside(named):
         st.markdown(f"{plain(words[:1].upper() + words[1:])}.")
     if found := named["settling"]:
         st.markdown(f"What would settle it: {plain(found['words'])}.")
         st.code(found["command"], language="bash", wrap_lines=True)
-    st.caption(
-        f"{priced_words(named)}; ranked by {ranked_words(named)}."
-        + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
-           if best["beyond_measurements"] else "")
-    )  # fmt: skip
 
 
 def _margin(named: Named, name: str) -> str:
@@ -137,14 +173,18 @@ def _margin(named: Named, name: str) -> str:
     return f"{quantities.percent(min(shares))} below target" if shares else ""
 
 
-def _nothing(searched: Searched, answer: Answer) -> Answer:
+def _nothing(searched: Searched, planned: Planned) -> Planned:
     """Draw the changes that would make a plan possible; returns the answer with them."""
     st.warning(
         "No deployment of this space meets every target. What would have to change, each priced "
         "anew:", icon=":material/block:",
     )  # fmt: skip
-    changed = plan_answers.with_changes(searched, answer)
-    for change in changed.changes:
+    try:
+        changed = plan_answers.with_changes(searched, planned)
+    except RidgelineError as error:
+        say_error(error)
+        return planned
+    for change in changed.answer.changes:
         st.markdown(f"- {plain(change.words)}")
     return changed
 
@@ -206,7 +246,7 @@ def _launch(named: Named) -> None:
     if not named["plans"]:
         st.caption("There is no plan to start.")
         return
-    names = [f"{at}. {plan['system']}: {report.short(plan)}"
+    names = [f"{at}. {plan['system']}: {short(plan)}"
              for at, plan in enumerate(named["plans"], 1)]  # fmt: skip
     chosen = st.selectbox("Plan", names, key="plan_chosen")
     plan = named["plans"][names.index(chosen)]

@@ -153,7 +153,10 @@ def main() -> None:
     gc.set_threshold(50_000)
     from app.cli import main as command_line
 
-    command_line()
+    try:
+        command_line()
+    finally:
+        gc.freeze()  # the program ends: what it made is not searched once more
 
 
 def version() -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import genz_core
-from app.scenario import served_rows
 from tests.app.pages import opened
 
 PAGES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -56,7 +55,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counted)
 
     counting(genz_core, "estimate")
-    counting(served_rows, "serve")
+    counting(genz_core, "serve")
     return counts
 
 

@@ -20,6 +20,7 @@ from app.decide import report, svg
 from app.decide.axes import ACROSS, UPWARDS, frontier
 from app.decide.candidate_points import points
 from app.planning.document import document
+from app.planning.plan_text import short
 from tests.app.planning import asking
 
 
@@ -94,7 +95,7 @@ def test_the_report_holds_the_plans_its_charts_and_nothing_from_elsewhere(answer
         "http://localhost:8000", ""
     )
     for row in named["plans"]:
-        assert report.short(row) in page
+        assert short(row) in page
     text = report.markdown(named)
     assert "```mermaid" in text and report.headline(named["plans"][0]) in text
     assert yaml.safe_load(report.to_yaml(named))["plans"][0]["tp"] == named["plans"][0]["tp"]

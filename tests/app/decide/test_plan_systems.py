@@ -8,7 +8,6 @@ import ridgeline
 
 from app.decide import plan_query, plan_systems
 from app.decide.plan_query import Searched
-from app.decide.plan_systems import by_system
 from app.question.question import Question
 from app.scenario.setup import Setup
 
@@ -21,7 +20,7 @@ def rows(target: str) -> list[dict]:
         model="Qwen/Qwen3-32B", target=(target,), pools=("aggregated",), **LOAD
     )  # fmt: skip
     asked = Searched(Setup(question), (("system", SYSTEMS),))
-    return by_system(plan_query.answer(asked, plan_query.price(asked)))
+    return plan_query.planned(asked, plan_query.price(asked)).systems
 
 
 def test_each_row_is_the_best_of_a_plan_on_that_system_alone():
@@ -66,5 +65,5 @@ def test_a_system_on_which_nothing_can_be_tried_has_a_row_where_no_price_is_know
         model="Qwen/Qwen3-8B", pools=("disaggregated",), **{**LOAD, "devices": "1"}
     )  # two pools on one device
     searched = Searched(Setup(question), (("system", ("h20-96gb",)),))
-    [row] = by_system(plan_query.answer(searched, plan_query.price(searched)))
+    [row] = plan_query.planned(searched, plan_query.price(searched)).systems
     assert plan_systems.words(row)["Meets all targets"].startswith("no: no degrees")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.jobs import MEASURING, Interrupted, Job, Lane, Queue
+from app.jobs import MEASURING, SIMULATING, Interrupted, Job, Lane, Queue
 from app.jobs.job_files import JobFiles
 from app.jobs.queue import MOST_OF_ONE
 from genz_core.errors import InvalidValue
@@ -54,6 +56,28 @@ def test_a_job_tells_its_progress_and_its_result(queue: Queue):
     job = ended(queue.submit(works.finish, {"name": "run-1"}, "a test", LANE))
     assert (job.result, job.error, job.share, job.what) == ({"name": "run-1"}, "", 0.5, "half way")
     assert not job.folder.exists()
+
+
+def test_pages_come_before_jobs_but_not_before_measurements(queue: Queue):
+    own = os.nice(0)
+    simulation, measurement = (
+        ended(queue.submit(works.priority, None, "a test", replace(LANE, niceness=niceness)))
+        for niceness in (SIMULATING.niceness, MEASURING.niceness)
+    )
+    assert own == measurement.result < simulation.result
+
+
+def test_the_size_of_a_result_is_that_of_its_file(queue: Queue):
+    small, large = (ended(queue.submit(works.finish, bytes(n), "a test", LANE)) for n in (1, 9999))
+    assert 0 < small.size_bytes < 9999 < large.size_bytes
+
+
+def test_an_abandoned_job_is_gone_soon_and_nobody_waits_for_it(queue: Queue):
+    job = begun(queue.submit(works.wait, None, "a test", LANE))
+    before = time.monotonic()
+    job.abandon()
+    assert time.monotonic() - before < 0.1
+    until(lambda: job not in queue.under_way)
 
 
 @pytest.mark.by_day(2)

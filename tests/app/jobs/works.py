@@ -21,6 +21,10 @@ def finish(argument: Any, progress: Progress, cancelled: Cancel) -> Any:
     return argument
 
 
+def priority(argument: Any, progress: Progress, cancelled: Cancel) -> int:
+    return os.nice(0)
+
+
 def fail(argument: Any, progress: Progress, cancelled: Cancel) -> None:
     raise MeasurementError("the GPU vanished")
 

@@ -80,6 +80,8 @@ def test_parts_are_understood_in_any_order(seed: int):
         ("h100 5 users", {"system": H100, "concurrency": 5}),
         ("gaudi 3", {"system": "gaudi3"}), ("rtx 4090", {"system": "rtx-4090"}),
         ("8xh100", {"system": H100, "tp": 8}),
+        ("2 nodes of 8 h100", {"system": H100, "tp": 16}),
+        ("up to 2 servers with 8 x h100", {"system": H100, "devices": "1:16"}),
         ("8 gpus 4 users", {"tp": 8, "concurrency": 4}),
         ("8 h100 tp4 dp2", {"system": H100, "tp": 4, "dp": 2}),
         ("h100, h200 or mi300x", {"system": (H100, "h200-sxm-141gb", "mi300x")}),
@@ -222,3 +224,8 @@ def test_a_sentence_says_the_question_and_marks_what_a_verb_does_not_read():
     assert [part.names for part in parts if not part.used] == [("target",)]
     assert [p.names for p in sentence(question, "estimate") if not p.used] == [("target",)]
     assert ("rate",) in [p.names for p in sentence(question, "ops") if not p.used]
+
+
+def test_no_word_is_suggested_in_its_own_place():
+    with pytest.raises(NotUnderstood, match="'users' is not understood: did you mean user or"):
+        read("h100 1,2,4 users").understood()

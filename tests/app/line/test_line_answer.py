@@ -70,6 +70,11 @@ def test_every_verb_of_a_line_prints_what_it_understood_and_an_answer(load: str)
     assert len(answer.split()) > 10
 
 
+def test_one_load_is_printed_one_figure_a_line():
+    lines = [line.split() for line in run("ask", SERVED).splitlines()]
+    assert ["figure", "value"] in lines and ["concurrency", "37"] in lines
+
+
 def test_verbs_of_a_line_are_verbs():
     assert set(ASKED) < set(VERBS)
 

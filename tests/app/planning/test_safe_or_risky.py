@@ -5,6 +5,7 @@ it.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -66,6 +67,20 @@ def test_a_cost_counts_for_each_time_that_the_targets_are_met(found):
     latency = ranking(found.candidates, found.targets, "tpot")
     tpot = found.candidates.columns["tpot_s"]
     assert latency.worth(found.candidates, chances) == pytest.approx(tpot)
+
+
+def test_probabilities_that_read_alike_rank_alike_and_the_simpler_deployment_is_first():
+    both = search(asked("tpot < 30ms", pools="aggregated,disaggregated", devices="2:4"))
+    columns, size = both.candidates.columns, len(both.candidates)
+    ranked, best = both.ranking, both.order
+    sure = told(both, np.linspace(0.951, 0.999, size))
+    assert np.array_equal(sure.order, told(both, np.full(size, 0.97)).order)
+    costs, devices = ranked.worth(both.candidates, np.ones(size)), columns["devices"]
+    pooled = np.nan_to_num(columns["prefill_workers"]) > 0
+    assert np.any(pooled[best]) and not np.all(pooled[best])
+    alike = (np.isclose(costs[a], costs[b]) and devices[a] == devices[b]
+             for a, b in pairwise(sure.order) if pooled[a] and not pooled[b])  # fmt: skip
+    assert not any(alike)
 
 
 def test_a_cheaper_deployment_that_is_less_likely_is_the_gamble(found):

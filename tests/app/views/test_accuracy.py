@@ -6,11 +6,20 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.accuracy import shipped_errors
+from app.accuracy import kept_records, shipped_errors
+from app.dashboard import job_results
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 from tests.app import pages
 
-pytestmark = pytest.mark.usefixtures("priced_once")
+pytestmark = pytest.mark.usefixtures("kept")
+
+
+@pytest.fixture
+def kept(priced_once: None) -> None:
+    """The records of every area are on disk, as after the first visit of the page."""
+    for area in kept_records.AREAS:
+        kept_records.records(area)
+
 
 #: Areas, with the title of their last table and their number of charts.
 AREAS = {
@@ -93,6 +102,20 @@ def test_without_fit_errors_the_page_says_so(monkeypatch):
     assert sum("Not written yet" in caption.value for caption in app.caption) == 3
     operators = pages.opened("accuracy", accuracy_area="Operators")
     assert operators.info[0].value == "No operator was validated yet."
+
+
+def test_the_first_visit_sees_what_needs_no_pricing_and_a_worker_prices_the_rest(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("RIDGELINE_CACHE", str(tmp_path))
+    monkeypatch.setattr(job_results.RESULTS, "get", lambda key: None)
+    app = pages.opened("accuracy", accuracy_area="Serving")
+    job = app.session_state["accuracy_job"]
+    titles = [title.value for title in app.subheader]
+    job.end()
+    assert not app.exception and not app.error and not app.get("plotly_chart")
+    assert "Errors by split [%]" in titles and "Worst twenty" not in titles
+    assert job.title == "Pricing every measured run (serving)"
 
 
 def test_a_number_is_made_of_the_batch_that_stands_for_the_load():

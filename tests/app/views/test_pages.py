@@ -187,6 +187,12 @@ def test_the_switch_changes_nothing_of_what_runs():
     assert cards(opened(if_fitted="true")) == cards(shown())
 
 
+def test_what_cannot_run_is_said_once_on_a_page_that_draws_it_twice():
+    app = opened(model="meta-llama/Llama-2-7b", isl=8000, if_fitted="true", part="Static batch")
+    assert not app.exception and not app.error
+    assert len(app.warning) == 1 and "4,096" in app.warning[0].value
+
+
 def test_the_memory_of_what_does_not_fit_is_drawn_as_it_is():
     app = opened("memory", **LARGE)
     assert app.warning and charts(app) and "Missing" in cards(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import time
 
@@ -11,6 +12,7 @@ import ridgeline
 from app.answers.columns import COLUMNS
 from app.dashboard.open_point import scenario_of
 from app.decide.plan_query import Searched, curves_as_job
+from app.jobs import server_queue
 from app.question.question import Question
 from app.scenario.setup import Setup
 from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
@@ -18,20 +20,58 @@ from tests.app.pages import cards, charts, finished, opened, pressed, settled, s
 ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20", "target": "tpot < 30ms", "devices": "1:64"}
 
 
+@functools.cache
+def answered(**query: str):
+    """A page whose plans have been simulated, drawn once for all tests that only read it."""
+    return settled(opened("plan", **query))
+
+
 def text(app) -> str:
     return " ".join([m.value for m in app.markdown] + [c.value for c in app.caption])
 
 
 def test_the_page_answers_with_its_defaults():
-    app = shown("plan")
+    app = answered()
     assert not app.exception and not app.error
     assert set(cards(app)) >= {"TTFT", "TPOT", "Devices", "Meets all targets"}
     assert cards(app)["Meets all targets"] == "–"  # none is stated
     assert "sustain the load; ranked by" in text(app) and "meet the targets" not in text(app)
 
 
+def test_the_plan_in_closed_form_is_there_at_once_and_says_what_is_not_simulated_yet():
+    app = opened("plan", **ASKED)
+    assert not app.exception and not app.error
+    closed = app.dataframe[0].value
+    assert (closed["TPOT P99"] == "being simulated").all()
+    assert closed["Meets all targets"].str.endswith("being simulated").all()
+    commands = [block.value for block in app.code if block.language == "bash"]
+    assert not commands, "nothing is to be started that was not simulated"
+    simulated = settled(app)
+    assert simulated.dataframe[0].value["TPOT P99"].str.endswith("ms").all()
+    assert "being simulated" not in text(simulated) and simulated.code
+    again = opened("plan", **ASKED)  # of another visitor
+    assert again.dataframe[0].value.equals(simulated.dataframe[0].value)
+
+
+def test_without_simulations_nothing_is_pending():
+    app = opened("plan", **ASKED, simulate="false")
+    assert not app.exception and not app.error and not server_queue().under_way
+    assert app.dataframe[0].value["TPOT P99"].isna().all() and app.code
+
+
+@pytest.mark.slow
+def test_simulations_that_were_cancelled_leave_the_closed_form_and_can_be_asked_for_again():
+    app = opened("plan", **{**ASKED, "rate": "21"})
+    app.session_state["plan_simulated_job"].end()
+    app = app.run()
+    assert "Not simulated: " in app.warning[0].value
+    assert (app.dataframe[0].value["TPOT P99"] == "not simulated").all() and app.code
+    app = settled(pressed(app, "Once more"))
+    assert not app.warning and app.dataframe[0].value["TPOT P99"].str.endswith("ms").all()
+
+
 def test_three_inputs_give_the_answer_that_python_gives():
-    app = shown("plan", **ASKED)
+    app = answered(**ASKED)
     assert not app.exception and not app.error
     best = ridgeline.plan(
         "Qwen/Qwen3-32B", systems="h100", devices="1:64", rate=20, target="tpot < 30ms",
@@ -43,7 +83,7 @@ def test_three_inputs_give_the_answer_that_python_gives():
 
 @pytest.mark.slow
 def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
-    plain, said = (shown("plan", **ASKED, **more) for more in ({}, {"weights": "fp8", "tp": "4"}))
+    plain, said = (answered(**ASKED, **more) for more in ({}, {"weights": "fp8", "tp": "4"}))
     assert not said.exception and not said.error
     best = ridgeline.plan(
         "Qwen/Qwen3-32B", devices="1:64", rate=20, target="tpot < 30ms", pools="aggregated",
@@ -52,7 +92,7 @@ def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
     assert best["tp"] == 4 and best["weights"] == "fp8"
     assert cards(said)["Devices"] == str(best["devices"])
     assert best["launch"] in [block.value for block in said.code]
-    free = shown("plan", **ASKED, weights="fp8", tp="4", free="true")
+    free = answered(**ASKED, weights="fp8", tp="4", free="true")
     assert int(cards(free)["Devices"]) <= best["devices"]
     assert cards(free)["Devices"] != cards(plain)["Devices"]
 
@@ -118,20 +158,20 @@ def test_a_point_of_a_visitors_own_system_opens_that_by_its_name():
 @pytest.mark.slow
 def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
     ask = {**ASKED, "engines": "vllm", "plan_tab": "Take it along"}
-    app = opened("plan", **ask, plan_deployment="kubernetes")
+    app = answered(**ask, plan_deployment="kubernetes")
     assert not app.exception and not app.error
     files = {expander.label: expander.code for expander in app.expander if expander.code}
     assert {"deployment.yaml", "check.yaml"} <= set(files)
     (text,) = (block.value for block in files["deployment.yaml"])
     assert "kind: Deployment" in text and "ridgeline/tpot-s:" in text
-    refused = opened("plan", **ask, plan_deployment="llm-d")
+    refused = answered(**ask, plan_deployment="llm-d")
     assert not refused.exception
     assert any("prefill pool" in one.value for one in refused.info)
 
 
 def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
-    app = shown("plan", plan_tab="Take it along", engines="sglang", rank="devices",
-                **{**ASKED, "devices": "1:16"})  # fmt: skip
+    app = answered(plan_tab="Take it along", engines="sglang", rank="devices",
+                   **{**ASKED, "devices": "1:16"})  # fmt: skip
     assert not app.exception and not app.error
     command = next(block.value for block in app.code if block.value.startswith("ridgeline plan"))
     for words in ("--engine sglang", "--devices 1:16", "--pools aggregated", "--rank devices"):
@@ -177,8 +217,7 @@ def test_heads_of_the_plans_are_those_of_the_declared_columns():
 def test_every_system_has_one_row_with_its_nearest_run_or_what_it_lacks():
     asked = {**ASKED, "devices": "8:8", "rate": "10", "systems": "h100,h200", "engine": "vllm"}
     met, missed = (
-        opened("plan", **{**asked, "target": f"tpot_p99 < {ms}ms"}).dataframe[0].value
-        for ms in (100, 1)
+        answered(**{**asked, "target": f"tpot_p99 < {ms}ms"}).dataframe[0].value for ms in (100, 1)
     )
     for table in (met, missed):
         assert set(table["System"]) == {"h100-sxm5-80gb", "h200-sxm-141gb"}
@@ -205,6 +244,8 @@ def test_a_trace_that_was_uploaded_is_planned_at_its_means():
     assert not app.exception and not app.error
     means = {"rate": 4.0, "isl": 603, "osl": 51}
     best = ridgeline.plan("Qwen/Qwen3-8B", target="tpot < 30ms", simulate=False, **means).best
+    assert cards(app)["Devices"] == str(best["devices"])
+    app = settled(app)
     assert cards(app)["Devices"] == str(best["devices"])
     assert "percentiles of the best: simulated, " in text(app) and "day.csv" in text(app)
 

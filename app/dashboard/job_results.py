@@ -1,0 +1,80 @@
+"""Results of jobs that a page asks for by itself, kept for all visitors who ask the same."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import streamlit as st
+
+from app.dashboard import caches
+from app.dashboard.job_progress import show_progress, submitted
+from app.jobs import SIMULATING
+from app.jobs.job_files import Work
+from genz_core.errors import RidgelineError
+
+#: Results by the names of their jobs and what was asked.
+RESULTS = caches.by_bytes(64 << 20)
+
+
+def shared_result(name: str, work: Work, asked: Hashable, title: str, argument: Any = None) -> Any:
+    """The result of a job for a question; None while it runs, with its progress drawn.
+
+    name: of the job among those of a page; it has one at a time.  argument: of the work, `asked`
+    unless given.
+
+    Raises:
+        RidgelineError: the job failed, or cannot be queued.
+    """
+    result = f"{name}_result"
+    kept = st.session_state.get(result)
+    if kept is None or kept[0] != asked:
+        found = RESULTS.get((name, asked))
+        if found is None:
+            found = _outcome(name, work, asked, title, asked if argument is None else argument)
+        if found is None:
+            return None
+        kept = st.session_state[result] = (asked, found)
+    if isinstance(kept[1], RidgelineError):
+        st.button(
+            "Once more", icon=":material/replay:", key=f"again_{name}",
+            on_click=lambda: st.session_state.pop(result, None),
+        )  # fmt: skip
+        raise kept[1]
+    return kept[1]
+
+
+def leave_queue(page: str) -> None:
+    """On another page than before, take this session's jobs that have not begun out of the queue;
+    they are queued again when their page is opened.
+    """
+    before, st.session_state[_PAGE] = st.session_state.get(_PAGE), page
+    if before == page:
+        return
+    for key in [key for key in st.session_state.get(_QUEUED, ()) if key in st.session_state]:
+        if st.session_state[key].place:
+            st.session_state.pop(key).abandon()
+
+
+#: In the session: keys of its jobs, and the page of its last run.
+_QUEUED, _PAGE = "queued_jobs", "page_of_jobs"
+
+
+def _outcome(name: str, work: Work, asked: Hashable, title: str, argument: Any) -> Any:
+    """The result of this session's job for a question, or its error; None while it runs."""
+    job_key, of_key = f"{name}_job", f"{name}_of"
+    running = st.session_state.get(job_key)
+    if running is not None and st.session_state.get(of_key) != asked:
+        running.abandon()
+        del st.session_state[job_key]
+    st.session_state[of_key] = asked
+    job = submitted(job_key, work, argument, title, SIMULATING)
+    st.session_state[_QUEUED] = {*st.session_state.get(_QUEUED, ()), job_key}
+    if not job.over:
+        show_progress(job_key, name)
+        return None
+    del st.session_state[job_key]
+    if job.error:
+        return RidgelineError(job.error)
+    RESULTS.put((name, asked), job.result, job.size_bytes)
+    return job.result
