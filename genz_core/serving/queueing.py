@@ -102,7 +102,7 @@ class Batching(StepCycles):
         alike = np.clip(2.0 + self.ahead_steps - self.steps_spread, 0.0, 1.0)
         # a wave of one step of each lane: requests of different lengths part
         several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)
-        single = np.maximum(1.0 - self.steps_spread / 2.0, 0.0)
+        single = np.maximum(1.0 - self.steps_spread / (1.0 + self.ahead_steps), 0.0)
         if self.lanes > 1:  # fewer steps than lanes leave some lanes without requests
             filled = self.admitted * self.isl / self.room(self.admitted)
             single = single * np.clip((filled - 1.0) / (self.lanes - 1.0), 0.0, 1.0)
@@ -156,10 +156,6 @@ class Batching(StepCycles):
         beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
         if gathered:
             beside_own = gathered.busiest - 1.0
-            # all of a group are read before a decode step: half of them before a prompt
-            group = np.minimum(gathered.busiest, 1.0 + others) * self.isl
-            queued = np.where(group > room, (group + room) / 2.0 - self.isl, 0.0)
-            before = stacked(queued for _ in which)
         ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
         elsewhere = np.minimum(prompts * self.isl, room)
         alone, shared = self.reading_s(  # by itself, and beside other requests
