@@ -167,6 +167,7 @@ class Batching(StepCycles):
         )
         per_s = decodes / (np.maximum(self.steps - 1.0, 1e-9) * pace.cycle_s)
         being_read = per_s * alone * self.isl / ahead * self.others / self.lanes
+        being_read = being_read * np.clip(1.5 - self.steps, 0.0, 0.5) / 0.5  # answers of one token
         busy = np.minimum((beside + being_read) * self.times.ranks, 1.0)
         own = alone + busy * (shared - alone)
         waited = busy * (residual + self.ahead_steps * planned + waits * step)
