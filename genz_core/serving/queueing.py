@@ -107,7 +107,8 @@ class Batching(StepCycles):
             filled = self.admitted * self.isl / self.room(self.admitted)
             single = single * np.clip((filled - 1.0) / (self.lanes - 1.0), 0.0, 1.0)
         alike = several * alike + (1.0 - several) * single
-        return np.where(self.waves > 0, together, begun * alike)
+        company = np.clip(self.admitted - 1.0, 0.0, 1.0)  # fewer users than ranks: one on each
+        return np.where(self.waves > 0, together, begun * alike * company)
 
     def pace(self, decodes: Array, clump: Array) -> Pace:
         """The steps of a rank with this number of decoding requests.
@@ -167,7 +168,8 @@ class Batching(StepCycles):
         )
         per_s = decodes / (np.maximum(self.steps - 1.0, 1e-9) * pace.cycle_s)
         being_read = per_s * alone * self.isl / ahead * self.others / self.lanes
-        being_read = being_read * np.clip(1.5 - self.steps, 0.0, 0.5) / 0.5  # answers of one token
+        if gathered:  # one-token answers are read in one group after another
+            being_read = being_read * np.clip(2.0 * self.steps - 2.0, 0.0, 1.0)
         busy = np.minimum((beside + being_read) * self.times.ranks, 1.0)
         own = alone + busy * (shared - alone)
         waited = busy * (residual + self.ahead_steps * planned + waits * step)
