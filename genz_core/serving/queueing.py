@@ -168,8 +168,10 @@ class Batching(StepCycles):
         )
         per_s = decodes / (np.maximum(self.steps - 1.0, 1e-9) * pace.cycle_s)
         being_read = per_s * alone * self.isl / ahead * self.others / self.lanes
-        if gathered:  # one-token answers are read in one group after another
-            being_read = being_read * np.clip(2.0 * self.steps - 2.0, 0.0, 1.0)
+        # on its own rank a request of several tokens shares the steps of the others
+        one_token = np.clip(3.0 - 2.0 * self.steps, 0.0, 1.0)
+        on_ranks = 1.0 - one_token if gathered else np.ones_like(one_token)
+        being_read = being_read * np.where(self.times.ranks > 1, on_ranks, one_token)
         busy = np.minimum((beside + being_read) * self.times.ranks, 1.0)
         own = alone + busy * (shared - alone)
         waited = busy * (residual + self.ahead_steps * planned + waits * step)
