@@ -243,6 +243,8 @@ def kept_path() -> Path:
 
 
 def shipped_table(by: str) -> list[Row]:
-    """The kept rows for "split" or one of `BY`, numbers as floats; [] if there are none."""
+    """The kept rows for "split" or for one of `BY`, numbers as floats; [] if none were written
+    yet.
+    """
     rows = tables.kept("measurements", KEPT, ("by", "of"))
     return [{by: row.pop("of"), **row} for row in rows if row.pop("by") == by]

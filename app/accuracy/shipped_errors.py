@@ -54,7 +54,9 @@ def operator_series() -> list[Row]:
 
 
 def operator_points() -> list[Row]:
-    """Predicted and measured times [s] on held-out shapes, sampled from every series."""
+    """Predicted and measured times [s] of operators on held-out shapes, sampled from every
+    series.
+    """
     numbers = ("predicted_s", "measured_s", "roofline_s")
     return [
         {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}

@@ -331,7 +331,9 @@ _COUNTED = {"isl": "tokens", "osl": "tokens", "max_num_batched_tokens": "tokens"
 
 
 def _of_parameters() -> Iterator[Column]:
-    """A column for each parameter; figures that are also parameters have their own column."""
+    """A column for each parameter, from its declaration; figures that are also parameters have
+    their own column.
+    """
     own = {*_TEXTS, *_NUMBERS, *_FIGURES}
     for name, one in PARAMETERS.items():
         if name in own:

@@ -1,4 +1,6 @@
-"""Answers as JSON: short questions are answered here, long ones in processes; cached."""
+"""Answers as JSON: short questions are answered here, long ones in processes; the latest are
+cached.
+"""
 
 import json
 import threading
@@ -103,7 +105,9 @@ class Answers:
 
 
 def _key(verb: str, body: Body) -> Any:
-    """Everything that an answer depends on: the question, and the user's own files."""
+    """Everything that the answer to a question depends on: the question, and the user's own
+    files.
+    """
     return verb, body.model_dump_json(), json.dumps(dict(body.given)), stamp()
 
 

@@ -189,7 +189,9 @@ def availability(body: Body) -> dict[str, Any]:
 
 
 def tune(body: Body) -> dict[str, Any]:
-    """As `ridgeline tune --json`: the next setting to run, or a search with the simulator."""
+    """The output of `ridgeline tune --json`: the next setting to run, or a search with the
+    simulator.
+    """
     from app.tuning import report
     from app.tuning.answer import answer
 

@@ -45,7 +45,8 @@ class Workers:
             self._free.put(None)
 
     def call(self, work: Callable[[Any], Any], argument: Any, title: str = "a question") -> Any:
-        """The return value of `work(argument)`, a module's function; all values must pickle.
+        """The return value of `work(argument)`; work must be a module's function, and all values
+        must pickle.
 
         title: description for messages about cancellation.
 

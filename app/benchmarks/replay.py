@@ -88,7 +88,9 @@ class Replay:
         return [*found, *(parting.sentence for parting in self.partings)]
 
     def document(self, most: int = 0) -> dict[str, Any]:
-        """As `ridgeline compare --replay --json` prints it.  most: of its rows, 0 for all."""
+        """The replay as `ridgeline compare --replay --json` prints it.  most: largest number of
+        rows, 0 for all.
+        """
         shown = self.table.head(most) if most else self.table
         return {
             "requests": len(self.table),

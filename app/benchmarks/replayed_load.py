@@ -51,7 +51,9 @@ def offered(deployment: Deployment) -> tuple[Resolved, dict[str, Any]]:
 
 
 def arrived(deployment: Deployment) -> Trace | None:
-    """The requests of a run at a rate with their arrivals; None if not all are listed."""
+    """The requests of a run at a rate with their arrival times; None where the file does not list
+    them all.
+    """
     measurement, requests = deployment.measurement, deployment.measurement.requests
     if requests is None or not deployment.load.rate:
         return None

@@ -1,4 +1,6 @@
-"""Calibrate a system with profiler reports: latency constants are fitted on their kernels."""
+"""Calibrate a system with profiler reports: datasheet figures, with latency constants fitted on
+kernels.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

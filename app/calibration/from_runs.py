@@ -128,7 +128,9 @@ def calibrate(
 
 
 def _refuse_two_recipes(label: str, resolved: Resolved) -> None:
-    """Raise `InvalidValue` if prefill runs under another recipe: one fit cannot tell them apart."""
+    """Raise `InvalidValue` if prefill runs under another recipe: one fit cannot separate the
+    two.
+    """
     if not has_pool(resolved.scenario):
         return
     read_by = prefill_pool(resolved).resolved
@@ -259,7 +261,9 @@ def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterato
 def _fitted(
     key: RecipeKey, runs: list[MeasuredFigure], progress: Callable[[float], None]
 ) -> RecipeCalibration:
-    """Fit the engine to the runs, from its shipped constants for this device and recipe."""
+    """Fit the engine to the runs, starting from its shipped constants for this device and
+    recipe.
+    """
     shipped = recipes.load_recipe(key, own=False)
     first = runs[0].resolved
     engine = as_measured(hardware_db.load_engine(key.engine, own=False), first.model, first.system)

@@ -146,7 +146,8 @@ def _hover(row: Mapping[str, object]) -> str:
 
 
 def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
-    """One stacked bar per rank: compute, overlapped and exposed communication, idle.
+    """One stacked bar per rank: compute kernels, overlapped communication, exposed communication,
+    idle.
 
     rows: of `profilers.timeline.ranks.RankComparison`.
     """

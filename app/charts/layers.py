@@ -16,7 +16,9 @@ _ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
 
 
 def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
-    """The lines of a layer graph from top to bottom.  chosen: id of the selected operator."""
+    """The lines of a layer graph from top to bottom.  chosen: id of the operator shown in
+    detail.
+    """
     figure = blank(look, "", _ROW_PX * len(lines) + BUTTONS + 12)
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
     _edges(figure, lines, look)

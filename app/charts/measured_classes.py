@@ -1,4 +1,6 @@
-"""Measured and predicted times: classes of a phase, steps of a sweep, runs around a fit."""
+"""Measured and predicted times: classes of a phase, steps of a sweep, runs before and after a
+fit.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

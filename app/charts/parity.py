@@ -111,7 +111,9 @@ def _positive(value: Any) -> bool:
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
-    """Colour of each group: of its operator class if groups are classes, otherwise in order."""
+    """Colour of each group: its operator class's colour if groups are classes, otherwise in
+    order.
+    """
     kinds = {words: kind for kind, words in CLASS_NAMES.items()}
     if kinds.keys() & set(names):
         return {name: look.class_color(kinds.get(name, name)) for name in names}

@@ -163,7 +163,9 @@ def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
 
 
 def _diameter(share: float) -> float:
-    """Diameter of a point [px]: area grows with the share; the smallest can still be clicked."""
+    """Diameter of a point [px]: area grows with the time share; the smallest can still be
+    clicked.
+    """
     return max(_SMALLEST, _LARGEST * math.sqrt(max(share, 0.0)))
 
 

@@ -114,7 +114,8 @@ def throughput_over_interactivity(
 def draw_targets(
     figure: Figure, limits: Mapping[str, float], most: float | None, load: str, look: Look
 ) -> None:
-    """Draw a line across at each latency target, and one upwards at the most that meets them.
+    """Draw a horizontal line at each latency target, and a vertical one at the largest load that
+    meets them.
 
     limits: seconds by label of the target.  most: that load, None or 0 for none.  load: of `LOADS`.
     """

@@ -29,7 +29,8 @@ class Running:
 
 @contextmanager
 def running(label: str) -> Iterator[Running]:
-    """Show a progress bar in the block; the first Ctrl-C sets `stop`, the second ends all.
+    """Show a progress bar inside the block; the first Ctrl-C sets `stop`, the second ends the
+    program.
 
     A run that is stopped before it has a result exits with code 130.
     """

@@ -163,7 +163,8 @@ def _with_options(
     extras: Iterable[inspect.Parameter] = (),
     **settings: Any,
 ) -> Callable[..., None]:
-    """A command with options in place of its parameter `Given`; `read` converts typed values.
+    """A command with options in place of its parameter of type `Given`; `read` converts the typed
+    values.
 
     extras: replace the command's own parameters of the same names.  settings: of the command.
     """

@@ -37,7 +37,8 @@ _CLEARING: list[Callable[[], None]] = []
 def by_setup(
     size: int,
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Cache the last `size` results by hashable arguments; equal calls at once wait for one.
+    """Cache the last `size` results of a function by its hashable arguments; visitors who ask the
+    same at once wait for one result.
 
     Streamlit's own caches compare a setup field by field, ten times per page.
     """

@@ -59,7 +59,9 @@ _MARK = "chart_mark"
 
 
 def mark_charts(words: str) -> None:
-    """Fade every chart drawn from now on, with `words` after its title; "" for none."""
+    """Fade every chart that this page draws from now on, with `words` after its title; ""
+    for none.
+    """
     st.session_state[_MARK] = words
 
 
@@ -105,7 +107,9 @@ def beside(*charts: tuple[Figure, str, str], widths: int | Sequence[int] = 2) ->
 
 
 class _AsItIs(BaseFigure):
-    """A figure that Streamlit sends without validating it."""
+    """A figure that Streamlit sends without validation, which it would apply to a plain
+    document.
+    """
 
     def __init__(self, figure: Figure) -> None:
         self._document = figure.drawn_once()
@@ -193,7 +197,9 @@ def _unseen() -> Trace:
 
 
 def _named(figure: Figure) -> list[Trace]:
-    """The traces in the legend; as in Plotly, a single one only if `showlegend` is set."""
+    """The traces shown in the legend.  As in Plotly, a single trace has no entry unless
+    `showlegend` is set.
+    """
     asked = figure.layout.get("showlegend")
     named = [trace for trace in figure.data if trace.get("showlegend", True) and trace.get("name")]
     return [] if asked is False or (len(named) < 2 and not asked) else named

@@ -22,7 +22,9 @@ _WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 
 def readable_systems() -> dict[str, System]:
-    """Every readable system: the visitor's own, the shipped ones, those in the user's folder."""
+    """Every readable system: the visitor's own, the shipped ones, and those in the user's
+    folder.
+    """
     texts = own_definitions.own_texts("systems")
     own = {name: hardware_db.load_yaml(text) for name, text in texts.items()}
     return own | _on_disk(*visitor.own_edition())

@@ -27,7 +27,9 @@ class Load:
 
 
 def load_of(setup: Setup) -> Load:
-    """The load of the question; a static batch counts as that many users, a trace as one."""
+    """The load of the question; a static batch counts as that number of users, a trace as one
+    user.
+    """
     s = setup.scenario
     if s.rate:
         return Load("rate", s.rate)

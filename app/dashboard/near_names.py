@@ -90,7 +90,9 @@ _MEANINGS = {"model": _model, "system": _system, "engine": _engine}
 
 
 def near_buttons(error: RidgelineError) -> None:
-    """Draw the names close to an unknown one, or those that it fits, as buttons."""
+    """Draw the names close to an unknown one, or those that it fits, each a button that
+    selects it.
+    """
     if not isinstance(error, UnknownName) or error.kind not in _BOXES:
         return
     with st.container(horizontal=True):

@@ -1,4 +1,6 @@
-"""A point of a chart, or a measured deployment, becomes the scenario of the sidebar."""
+"""A point of a chart, or a measured deployment, becomes the scenario: the sidebar's controls are
+set.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,6 @@
-"""Styles that the theme cannot state: `app/pages.css`, sent before the content."""
+"""Styles that the theme cannot state: `app/pages.css`, sent before the content that it
+positions.
+"""
 
 import time
 from pathlib import Path

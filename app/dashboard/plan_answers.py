@@ -24,7 +24,8 @@ _CURVES = "frontier_curves"
 
 
 def in_closed_form(searched: Searched) -> Planned | None:
-    """The answer to a question without any simulation; None while a job prices its space.
+    """The answer to a question without any simulation; None while a job prices its space, with its
+    progress drawn.
 
     Raises:
         RidgelineError: as `app.decide.plan_query`.
@@ -58,7 +59,8 @@ def simulated(searched: Searched) -> Planned | None:
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
-    """The document of the deployment that a question states under the load; ignores targets.
+    """The document of the deployment stated in a question, under the searched load; targets are
+    ignored.
 
     Raises:
         RidgelineError: it cannot be priced.
@@ -104,7 +106,8 @@ def _quickly_priced(searched: Searched) -> Priced:
 
 
 def frontier_curves(many: Several) -> Curves | None:
-    """The curves of the families of questions; None while a job prices many of them.
+    """The curves of the families of questions; None while a job prices many of them, with its
+    progress drawn.
 
     Raises:
         RidgelineError: as `app.decide.plan_query.curves_as_job`.
@@ -123,7 +126,9 @@ def _curves(many: Several) -> Curves:
 
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:
-    """An answer without a plan, with changes that would allow one, which a job finds."""
+    """An answer without a plan, completed with changes that would allow one; a job finds them, with
+    its progress drawn meanwhile.
+    """
     found = shared_result(
         _CHANGES, searching.changes_as_job, searched, "Looking for changes that would allow a plan"
     )

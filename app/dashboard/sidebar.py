@@ -47,7 +47,9 @@ Other degrees can be typed.
 
 
 def sidebar() -> None:
-    """Draw unreadable files and the scenario's controls; store their setup, or its error."""
+    """Draw unreadable files of the user and the scenario's controls; store their setup, or its
+    error, for the page.
+    """
     old_links.take()
     open_point.take_next()
     export.mark_charts("")

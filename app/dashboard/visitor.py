@@ -44,7 +44,9 @@ def own_edition() -> tuple[str, str]:
 
 
 def library() -> AbstractContextManager[None]:
-    """Within the block, the visitor's files override the user's, and new ones are stored there."""
+    """Within the block, the visitor's files override the user's, and new files go to the
+    visitor.
+    """
     return overlay(own_folder())
 
 
@@ -87,7 +89,9 @@ def identity() -> str:
 
 
 def admit() -> None:
-    """Let the visitor in; draw only the login if one is required and missing."""
+    """Let the visitor in; if login is required and the visitor has not logged in, draw only the
+    login.
+    """
     logged_in = st.user.get("is_logged_in")  # None: no provider is configured
     if logged_in:
         with st.sidebar:

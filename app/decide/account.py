@@ -44,7 +44,9 @@ class Account:
         return self.resolved.scenario
 
     def power_w(self, running: Operation) -> float:
-        """Mean power of a device [W]: as measured, otherwise by utilisation; NaN if unknown."""
+        """Mean power of a device [W]: measured if given, otherwise by utilisation; NaN if
+        unknown.
+        """
         if self.question.power:
             return self.question.power
         use = (running.compute, running.memory, running.links)

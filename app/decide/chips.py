@@ -50,7 +50,8 @@ def factors(system: System, chip: Chip) -> dict[str, float]:
 
 
 def power_factor(system: System, cap_w: float) -> float:
-    """Share of the arithmetic that remains under a power cap; 1 for none or a higher one.
+    """Share of the arithmetic that remains under a power cap; 1 for none, or for one above the
+    power.
 
     Raises:
         InvalidValue: a cap for a system that states no power, or one below 0.

@@ -126,7 +126,9 @@ def best(table: Mapping[str, Figures], headline: str) -> str | None:
 
 
 def verdict(table: Mapping[str, Figures]) -> list[str]:
-    """A sentence on which setup is best in what, by how much, and if intervals overlap."""
+    """A sentence on which setup is best in what and by how much, and whether their intervals
+    overlap.
+    """
     lines = []
     for headline, about in HEADLINES.items():
         first = best(table, headline)

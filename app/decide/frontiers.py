@@ -163,7 +163,8 @@ def _priced(family: Family, degrees: Array, users: Array) -> dict[str, Array]:
 
 
 def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | None:
-    """The best deployment of a family, by the vertical axis, that gives all users a speed.
+    """The best deployment of a family, by the vertical axis, that gives every user at least a given
+    speed.
 
     Loads between those of the curve are priced anew, not interpolated.
 
@@ -221,7 +222,8 @@ def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:
 
 
 def reach(row: dict[str, float], y: Axis) -> tuple[float, float, float]:
-    """The vertical value of a row of `at_speed` with the ends of its interval, or NaN.
+    """The vertical value of a row of `at_speed` with the ends of its 80 % interval, NaN without
+    one.
 
     All vertical axes depend on the throughput, with hourly cost and power as given.
     """

@@ -149,9 +149,8 @@ def planned(
         RidgelineError: as `Searched.query`.
         Cancelled: between two simulations.
     """
-    second_half = part(progress, -0.8, 0.8)  # the first is pricing
     found = answers.answer(
-        searched.query(), second_half, cancelled, priced=priced, with_changes=False
+        searched.query(), part(progress, 0.0, 0.8), cancelled, priced=priced, with_changes=False
     )
     return Planned(found, document(found), by_system(found, part(progress, 0.8, 1.0), cancelled))
 

@@ -140,7 +140,9 @@ def words(row: Row, pending: str = "") -> dict[str, Any]:
 
 
 def _meets(row: Row) -> str:
-    """Whether a row meets all targets: with what probability, or what it lacks."""
+    """Whether a row meets all targets: with what probability, by the prediction alone, or what it
+    lacks.
+    """
     if row["lacks"]:
         return f"no: {row['lacks']}"
     alone = row["probability"] is None

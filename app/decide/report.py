@@ -127,7 +127,9 @@ def to_yaml(named: Named) -> str:
 
 
 def script(named: Named) -> str:
-    """Launch lines of every plan as a shell script; it runs the first, the others are comments."""
+    """Launch lines of every plan as a shell script that runs the first plan, with the others
+    commented out.
+    """
     lines = ["#!/bin/sh", f"# {demand_words(named)}; {', '.join(named['targets']) or 'no targets'}"]
     for at, plan in enumerate(named["plans"], 1):
         mark = "" if at == 1 else "# "

@@ -96,7 +96,8 @@ def _reader(resolved: Resolved) -> Resolved:
 
 
 def figures(resolved: Resolved) -> Figures:
-    """TTFT, TPOT [s], output per device [tok/s], sequences that run at once, whether it fits.
+    """TTFT, TPOT [s] and output per device [tok/s] of a deployment, sequences that run at once, and
+    whether it fits (1 or 0).
 
     For a static batch, or under the question's load, where requests that the cache cannot hold
     wait.
@@ -238,7 +239,9 @@ def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
 
 
 def _as_batch(resolved: Resolved, running: float) -> Resolved:
-    """A replica with a static batch of its sequences under the load, of `running` on all."""
+    """A replica with a static batch of the sequences that run on it under the load, of `running`
+    on all.
+    """
     s = resolved.scenario
     if s.kind == "batch":
         return resolved

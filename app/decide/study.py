@@ -38,7 +38,9 @@ _RESOURCES = ("compute", "memory", "communication", "overhead")
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """rows: chip, format, technique, status, message, figures, the limit of each phase."""
+    """rows: chip, format, technique, status, message, figures, and the limiting resource of each
+    phase.
+    """
 
     title: str
     rows: tuple[dict[str, Any], ...]

@@ -80,7 +80,9 @@ def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINE
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:
-    """Write the remaining error and correction of each served run; returns their number."""
+    """Write the remaining error of each served run and its correction; returns the number of
+    rows.
+    """
     rows = []
     for engine_fit in fitted:
         data, learned = engine_fit.data, engine_fit.learned

@@ -76,7 +76,9 @@ class HeldOutResidual:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The held-out points of a metric in one state of knowledge, with their widenings."""
+    """The held-out points of a metric in one state of knowledge, and the powers of their
+    widening.
+    """
 
     metric: str
     known: str

@@ -86,7 +86,9 @@ def _beyond(engine: str, runs: MeasuredRuns, near: Any, distance: Array) -> Iter
 
 
 def _missed(run: FarRun, known: str) -> float:
-    """The residual over the half-width of its interval on that side; 1 at the interval's end."""
+    """The residual divided by the half-width of its interval on that side; 1 at the interval's
+    end.
+    """
     interval = held_out_interval(run.figure, "measured", known, run.engine)
     wide = float(
         stretch(np.array(run.novelty), np.array(run.users), interval.novelty, interval.crowd)
@@ -96,7 +98,9 @@ def _missed(run: FarRun, known: str) -> float:
 
 
 def growth(distances: Array, missed: Array) -> float:
-    """Growth of the width per distance that maximises the likelihood of Laplace residuals."""
+    """Growth of the width per unit of distance that maximises the likelihood of Laplace
+    residuals.
+    """
 
     def unlikely(rate: float) -> float:
         wide = 1.0 + rate * distances

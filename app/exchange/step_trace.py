@@ -89,7 +89,8 @@ def export(query: Query, phase: str) -> dict[str, bytes]:
 
 
 def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict[str, bytes]:
-    """Files by name: one `step.RANK.et` per device, groups of ranks, the network, a note.
+    """File contents by name: one `step.RANK.et` per device, groups of ranks, the network, and a
+    note.
 
     devices_of: the degrees tp, pp, dp, cp of the deployment.
 

@@ -71,7 +71,9 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Models, machines and choices; budget: dollars per hour in all, None for no limit."""
+    """Models, machines and choices; budget: dollars per hour for all machines, None for no
+    limit.
+    """
 
     demands: tuple[Demand, ...]
     kinds: tuple[Kind, ...]

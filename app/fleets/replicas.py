@@ -90,7 +90,9 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """The replicas of a model on machines of one kind; why: the reason if there are none."""
+    """The replicas of a model on machines of one kind; why: the reason if there are none, else
+    "".
+    """
 
     replicas: tuple[Replica, ...]
     why: str = ""
@@ -195,7 +197,9 @@ def _most_loads(family: Family, table: Array, query: Query) -> Array:
 
 
 def _between(low: float, high: float, query: Query) -> Array:
-    """Increasing loads between one within the targets and one that misses them."""
+    """Increasing loads between one within the targets and one that misses them: `_BETWEEN` and
+    `_EQUAL`.
+    """
     whole = demand.amount(query.question)
     replicas = max(np.ceil(whole / high), 1.0) + np.arange(_EQUAL)
     loads = np.append(np.geomspace(low, high, _BETWEEN + 2)[1:-1], whole / replicas)

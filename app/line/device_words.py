@@ -1,4 +1,5 @@
-"""Words about devices, "8 h100", "2 nodes of 8 h100", "tp4", and what their number means.
+"""Words about devices: "8 h100", "2 nodes of 8 h100", "tp4", and what their number means in a
+question.
 
 Functions of words: as in `app.line.load_words`.
 """

@@ -1,4 +1,6 @@
-"""A question as a line that reads back as the same question, without defaults."""
+"""A question as a line that reads back as the same question; it contains only non-default
+values.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -98,7 +98,9 @@ class Stated:
         self.searches = self.searches or least != most
 
     def values(self) -> dict[str, Any]:
-        """All values by parameter; another load in the line replaces that of a usual one."""
+        """All values by parameter; a usual load loses its number of users if the line has another
+        load.
+        """
         loaded = set(LOADS) & set(self.given)
         usual = {name: v for name, v in self.usual.items() if not (loaded and name in LOADS)}
         return {**usual, **self.given}

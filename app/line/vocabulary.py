@@ -56,7 +56,9 @@ def parameters() -> Mapping[str, Parameter]:
 
 @cache
 def choices() -> Mapping[str, str]:
-    """Words that are a choice of only one parameter, with it; without names of parameters."""
+    """Words that are a choice of only one parameter, with the parameter; without names of
+    parameters.
+    """
     owners: dict[str, list[str]] = {}
     for word, name in _choices_with_owners():
         owners.setdefault(word, []).append(name)

@@ -38,7 +38,9 @@ def quoted(text: str) -> str:
 
 
 def split_unit(word: str, units: Sequence[str]) -> tuple[str, str]:
-    """(number, unit) of "20/s" or "16users", the longest unit first; ("", "") for other words."""
+    """(number, unit) of a word such as "20/s" or "16users", the longest unit first; ("", "") for
+    other words.
+    """
     low = word.casefold()
     for unit in sorted(units, key=len, reverse=True):
         number = low.removesuffix(unit)

@@ -88,7 +88,9 @@ def system_of(*reports: Report) -> System | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, what was priced, the fields filled from the run, and each fact's certainty."""
+    """A comparison, with what was priced, the fields filled from the run, and the certainty of each
+    fact.
+    """
 
     comparison: Comparison
     resolved: Resolved

@@ -303,7 +303,9 @@ def system_differs(system: System, ran: WhatRan) -> list[Difference]:
 
 
 def _other_engine(priced: str, ran: str) -> bool:
-    """Whether two engines are of different families ("hf" and "hf-this-machine" are of one)."""
+    """Whether two engines are of different families; "hf" and "hf-this-machine" are of the same
+    one.
+    """
     return priced != "generic" and priced.partition("-")[0] != ran.partition("-")[0]
 
 

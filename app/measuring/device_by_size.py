@@ -13,7 +13,9 @@ _SAME_MEMORY = 0.1
 
 
 def with_device(ran: WhatRan, reports: Sequence[Report]) -> WhatRan:
-    """What ran, with the only system that has the units and memory of an unnamed device."""
+    """What ran, completed with the only system that has the units and memory of an unnamed
+    device.
+    """
     if ran.device is not None:
         return ran
     for device in (device for report in reports for device in report.devices):

@@ -136,7 +136,9 @@ def _predicted(
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Median absolute errors of TTFT and TPOT over the prompts that ran; NaN without any."""
+    """Median absolute errors of TTFT and TPOT over the prompts that ran; NaN if none was
+    predicted.
+    """
     found: dict[str, Any] = {}
     for name in ("ttft", "tpot"):
         errors = [abs(row[f"{name}_error"]) for row in rows if math.isfinite(row[f"{name}_error"])]

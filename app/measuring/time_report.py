@@ -44,7 +44,9 @@ class Spent:
 
     @property
     def to_win_s(self) -> float:
-        """Time to save by other runs or by the prediction, the larger of both, 0 for none."""
+        """Time that could be saved according to other runs or the prediction, the larger of both, 0
+        for none.
+        """
         sides = [s for s in (self.predicted_s, self.best_s) if s > 0]
         return max(self.measured_s - max(min(sides), self.bound_s), 0.0) if sides else 0.0
 
@@ -203,7 +205,9 @@ def worth(
 
 
 def of_profile(compared: Compared) -> tuple[TimeReport, ...]:
-    """A report for each compared phase; none if what ran is not priced, or a check fails."""
+    """A report for each compared phase; none where what ran differs from what is priced, or where a
+    check of the phase fails.
+    """
     if compared.filled.differences:
         return ()
     comparison = compared.comparison

@@ -48,7 +48,9 @@ class ModulePart:
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """Layers with the same operators; `layers` is empty before and after all layers."""
+    """Layers with the same operators; `layers` is empty for operators before or after all
+    layers.
+    """
 
     layers: tuple[int, ...]
     parts: tuple[ModulePart, ...]

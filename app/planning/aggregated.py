@@ -1,4 +1,6 @@
-"""Replicas that do both prefill and decode: all shapes and counts of a family at once."""
+"""Replicas that do both prefill and decode: all degrees and replica counts of a family in one
+call.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def price(family: Family, query: Query) -> Candidates:
 
 
 def holds(family: Family, degrees: Array) -> Mask:
-    """Whether a replica of each shape holds the weights and one request, [shapes]."""
+    """Whether a replica of each shape holds the weights and one request, [shapes]; degrees: as
+    `space.shapes`.
+    """
     resolved, lengths = family.resolved, demand.lengths(family.question)
     deployed = deploy(resolved.model, resolved.system, resolved.engine)
     load = Workload(1.0, prompt_tokens(resolved.model, lengths.prompt), lengths.output)

@@ -71,11 +71,12 @@ def answer(
     """
     targets_of(query)  # refuses an invalid question before anything is priced
     query = demand.at_means(query)
+    pricing = 0.5 if priced is None else 0.0  # its share of the progress
     if priced is None:
-        priced = price(query, part(progress, 0.0, 0.5), cancelled, where, folder)
+        priced = price(query, part(progress, 0.0, pricing), cancelled, where, folder)
     found = search(query, priced)
-    progress(0.5, "simulating the best")
-    short = shortlist(found, part(progress, 0.5, 0.9), cancelled)
+    progress(pricing, "simulating the best")
+    short = shortlist(found, part(progress, pricing, 0.9), cancelled)
     fewest = _fewest(found, short)
     wanted = with_changes and not short.plans
     changed = changes(replace(found, candidates=short.candidates)) if wanted else []
@@ -96,7 +97,9 @@ def answer(
 
 
 def _fewest(found: Found, short: Shortlist) -> int | None:
-    """The candidate with the fewest devices that meets the targets, simulated ones first."""
+    """The candidate with the fewest devices that meets the targets: among simulated ones, or in
+    closed form where none is.
+    """
     if not found.query.question.simulate:
         return fewest_devices(found)
     if short.smaller:

@@ -1,4 +1,6 @@
-"""Where drafts, and separate prefill pools, stop paying off: with and without, by load."""
+"""Where drafts, and separate prefill pools, stop paying off: comparison with and without,
+by load.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

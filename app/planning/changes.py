@@ -37,14 +37,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Met:
-    """A search, and its candidates that meet the targets, [candidates]; simulated on request."""
+    """A search, and the candidates that meet its targets, [candidates], simulated if that is
+    requested.
+    """
 
     found: Found
     at: NDArray[np.intp]
 
 
 def changes(found: Found) -> list[Change]:
-    """Single changes that would allow a plan, each priced; if all candidates miss."""
+    """Single changes that would allow a plan, each priced; for a search whose candidates
+    all miss.
+    """
     single = [*_easier_targets(found), *_other_spaces(found)]
     return single or _two_at_once(found.query)
 
@@ -120,7 +124,9 @@ def _other_spaces(found: Found) -> Iterator[Change]:
 
 
 def _among(query: Query, least: int, most: int) -> Query:
-    """The question with other devices, without pools, whose number grows with their square."""
+    """The question with other devices, without prefill pools, whose number grows with the square of
+    the devices.
+    """
     pools = "aggregated" if "aggregated" in kinds(query.question) else query.question.pools
     q = replace(query.question, devices=(least, most), pools=pools)
     return replace(query, question=q)

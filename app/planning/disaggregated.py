@@ -1,4 +1,6 @@
-"""Deployments with a separate prefill pool: all pairs of worker shapes of two families."""
+"""Deployments with a separate prefill pool: every pair of worker shapes and counts of two
+families.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,6 @@
-"""Families of deployments: a system, an engine and number formats, which are no array axes."""
+"""Families of deployments: combinations of a system, an engine and number formats, which are not
+array axes.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -123,7 +125,9 @@ class Family:
         return own
 
     def _validated_as(self, plain: Resolved) -> Model:
-        """The model whose runs count as evidence: the drafting one if such runs were measured."""
+        """The model whose measurements count as evidence: the drafting one if such runs were
+        measured.
+        """
         drafts = self.speculation is not None and not self._other_drafts
         return self.resolved.model if drafts else plain.model
 

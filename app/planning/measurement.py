@@ -100,7 +100,9 @@ def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
 
 
 def _ratio_of(question: Question) -> float:
-    """Shortest over longest length to draw: as asked, otherwise from their variation."""
+    """Shortest over longest length to draw: as requested, otherwise from the variation of
+    lengths.
+    """
     return question.length_ratio or 1.0 - VARIATION
 
 

@@ -117,7 +117,9 @@ def _simulated(
 
 
 def _grows(outcome: Run) -> bool:
-    """Whether open requests grow as long as requests arrive: the rate is not sustained."""
+    """Whether the number of open requests grows as long as requests arrive: the rate is not
+    sustained.
+    """
     answers = outcome.simulation
     begin = np.asarray(answers.arrival_s, dtype=float)
     end = np.nan_to_num(begin + answers.e2e_s, nan=np.inf)
@@ -198,7 +200,9 @@ def _lifetime_s(question: Question, e2e_s: float) -> float:
 
 
 def _requests(question: Question, lifetime_s: float) -> int:
-    """Counted requests of the deployment: several lifetimes, so that it is busy."""
+    """Counted requests of the whole deployment: enough for several lifetimes, so that it
+    is busy.
+    """
     amount = demand.amount(question)
     if demand.is_closed(question):
         return int(np.clip(amount * _LIVES, _LEAST, max(_MOST, amount * _LIVES)))

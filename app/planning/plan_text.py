@@ -25,7 +25,9 @@ def ranked_words(named: Mapping[str, Any]) -> str:
 
 
 def priced_words(named: Mapping[str, Any]) -> str:
-    """How many deployments were priced, and how many meet the targets or sustain the load."""
+    """How many deployments were priced, and how many meet the targets, or sustain the load where
+    there are none.
+    """
     good = "meet the targets" if named["targets"] else "sustain the load"
     return f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} {good}"
 

@@ -108,7 +108,9 @@ class Ranking:
         return at[np.lexsort(rounded[::-1])]
 
     def best_each(self, candidates: Candidates, order: Order) -> Order:
-        """The order without deployments that repeat an earlier one with another batch limit."""
+        """The order without deployments that differ from an earlier one only in their
+        batch limit.
+        """
         columns = [candidates.family[order], *(candidates.columns[n][order] for n in _SAME)]
         first = np.unique(np.stack(columns), axis=1, return_index=True)[1]
         return order[np.sort(first)]
@@ -138,7 +140,9 @@ def ranking(
 
 
 def _rounded(key: NDArray[Any]) -> Array:
-    """A key of ten digits, so that equal deployments are equal in any order of summation."""
+    """A key rounded to ten digits, so that equal deployments compare equal whatever the order of
+    summation.
+    """
     values = np.asarray(key, dtype=float)
     finite = np.isfinite(values) & (values != 0.0)
     scale = np.ones_like(values)

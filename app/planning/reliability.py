@@ -137,7 +137,9 @@ def document(records: Sequence[Mapping[str, Any]], day: str = "") -> str:
 
 
 def of_choices() -> list[Row]:
-    """Predicted and observed probability of choices on measured frontiers, by split and class."""
+    """Predicted and observed probability of choices on measured frontiers, one row per split and
+    class.
+    """
     rows = []
     for split, loads in held_out_loads().items():
         kept = shipped_correction(split)

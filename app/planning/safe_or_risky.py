@@ -43,7 +43,9 @@ def pair(short: Shortlist) -> tuple[Plan, Plan] | None:
 
 
 def settling(found: Found, short: Shortlist) -> Settling | None:
-    """The run that settles whether to take the risk; None without two close choices."""
+    """The run that settles whether to take the risk; None without two choices, or without a close
+    call.
+    """
     both = pair(short)
     if both is None or not both[0].probability < _SURE or _apart(found, short, *both) > _CLOSE:
         return None

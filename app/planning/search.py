@@ -1,4 +1,6 @@
-"""The search: price every candidate of a space in closed form, order those within targets."""
+"""The search: price every candidate of a space in closed form, and order those that meet the
+targets.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -78,7 +78,9 @@ class Shortlist:
 
     @property
     def held(self) -> list[Plan]:
-        """All candidates shown that meet the targets: plans, gamble, safe and smaller one."""
+        """All candidates shown that meet the targets: the plans, then the gamble, the safe and the
+        smaller one.
+        """
         return [*self.plans, *filter(None, (self.smaller, self.gamble, self.safe))]
 
     def is_simulated(self, at: int) -> bool:
@@ -131,7 +133,9 @@ def _gambles(found: Found, short: Shortlist) -> list[int]:
 
 
 def _safe(found: Found, short: Shortlist) -> list[int]:
-    """Candidates with probability `SAFE` of the targets, best first; empty if the best plan has."""
+    """Candidates that meet the targets with probability `SAFE`, best first; empty if the best plan
+    does.
+    """
     best = short.plans[0].probability if short.plans else np.nan
     if not found.targets or not best < SAFE:
         return []
@@ -251,7 +255,9 @@ class _Trials:
         return float(likely(one, self.found.targets, self.found.query.question, leeway)[0])
 
     def _take(self, at: int, outcome: Simulated) -> None:
-        """Replace closed-form figures by simulated ones, and all that depends on them."""
+        """Replace closed-form figures by simulated ones, and update everything that depends on
+        them.
+        """
         before, after = self.found.candidates.columns, self.result.candidates.columns
         family, use = int(self.found.candidates.family[at]), float(before["utilisation"][at])
         for name, value in outcome.figures.items():
@@ -302,7 +308,9 @@ class _Trials:
                 result.smaller = self._plan(at)
 
     def _first(self, order: Sequence[int], least: float) -> Plan | None:
-        """The first candidate that meets the targets when simulated, as probably as asked."""
+        """The first of some candidates that meets the targets when simulated, with the required
+        probability.
+        """
         result = self.result
         known = {plan.at: plan for plan in (*result.plans, result.smaller) if plan}
         for at in order[:_MOST_BESIDE]:
@@ -312,7 +320,9 @@ class _Trials:
         return None
 
     def _judge_the_rest(self) -> None:
-        """Without a plan, correct what was not simulated by its family's simulations."""
+        """Without any plan, correct the candidates that were not simulated by their family's
+        simulations.
+        """
         candidates = self.result.candidates
         known = np.isin(np.arange(len(candidates)), list(self.result.rejected))
         for family, column in self.scale:

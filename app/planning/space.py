@@ -83,7 +83,9 @@ def kinds(question: Question) -> tuple[str, ...]:
 
 
 def reach(system: System) -> float:
-    """Most devices that a system's links connect: 1 without links, infinite if unlimited."""
+    """Most devices that the links of a system connect: 1 without links, infinite without
+    a limit.
+    """
     domains = [math.inf if link.domain == 0 else link.domain for link in system.links]
     return max([1.0, *domains])
 
@@ -136,7 +138,9 @@ def _degrees(
 
 
 def split(question: Question, tp: Any, pp: Any, dp: Any, ep: Any) -> Parallelism:
-    """Degrees of a replica, numbers or arrays, with the question's other parallelism."""
+    """Degrees of a replica, numbers or arrays, with the other parallelism fields of the
+    question.
+    """
     own = replace(question.parallelism, cp=1, micro_batches=0, sequence_parallel=False)
     return replace(own, tp=tp, pp=pp, dp=dp, ep=ep)
 

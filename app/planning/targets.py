@@ -124,7 +124,9 @@ class Target:
             return values <= self.value if self.below else values >= self.value
 
     def slack(self, values: Array) -> Array:
-        """ln of the ratio by which the target is met, below 0 if missed, NaN if unknown."""
+        """ln of the ratio by which the target is met, below 0 where it is missed, NaN where
+        unknown.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(self.value / values)
         return ratio if self.below else -ratio

@@ -1,4 +1,6 @@
-"""How choices like a plan's performed on measured frontiers, for equal knowledge."""
+"""How choices made like a plan performed on measured frontiers, for deployments known
+equally well.
+"""
 
 from functools import cache
 from typing import Any
@@ -44,7 +46,9 @@ def correction_of(family: Family) -> Correction:
 
 
 def _split(parameters: int, system: str) -> str:
-    """The split of the measured runs with as much knowledge of a model on a GPU."""
+    """The split of the measured runs that leaves as much known as there is about a model
+    on a GPU.
+    """
     models, recipes = _measured()
     if (parameters, system) in recipes:
         return _HELD_OUT

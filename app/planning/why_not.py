@@ -151,7 +151,9 @@ def _to_four(figure: Figure, value: float) -> str:
 
 
 def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | None:
-    """Why the best plan cannot use fewer devices of its family; None without such candidates."""
+    """Why the best plan cannot use fewer devices of its family; None if there are no such
+    candidates.
+    """
     candidates = found.candidates
     family = int(candidates.family[best])
     devices = candidates.columns["devices"]

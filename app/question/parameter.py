@@ -102,7 +102,9 @@ class Parameter:
         return tuple(dict.fromkeys(map(self._choice, texts))) if self.choices else texts
 
     def _other(self, value: Any) -> Any:
-        """The value for a text; a number becomes its text, so that both give the same question."""
+        """The value to use for a text; a number becomes its text, so that both give the same
+        question.
+        """
         if self.also and not isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, bool) or "number" not in self.also:

@@ -25,7 +25,9 @@ _HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """open: most open requests per replica within the targets.  requests_per_s: at that number."""
+    """open: largest number of open requests per replica within the targets.  requests_per_s: at
+    that number.
+    """
 
     open: int
     requests_per_s: float

@@ -11,7 +11,8 @@ _OF_LOSSES = 2_000  # index of this random sequence of a seed
 
 
 def mtbf_s(question: Question, mtbf_h: float | None) -> float:
-    """Mean time between losses of a replica [s], `inf` for none; of any of its devices.
+    """Mean time between losses of a replica [s], `inf` for none; losing one device loses the
+    replica.
 
     mtbf_h: hours for one device; None for the published value, 0 for no losses.
     """

@@ -64,7 +64,9 @@ class Scaling:
             raise InvalidValue(f"metric = {self.metric}: give its metric_target per replica")
 
     def target(self, capacity: Capacity) -> float:
-        """The metric's target as given, or the open requests per replica within the targets."""
+        """The metric's target: the given one, or the open requests per replica within the
+        targets.
+        """
         return self.metric_target or float(capacity.mean.open)
 
     def made(self, capacity: Capacity) -> Policy:

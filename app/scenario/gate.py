@@ -1,4 +1,6 @@
-"""Questions that a model cannot run on any devices, and parameters without meaning for it."""
+"""Questions that a model cannot run on any number of devices, and parameters without meaning for
+it.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

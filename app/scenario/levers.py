@@ -20,7 +20,8 @@ _LIGHTER: ByIdentity[EngineProfile] = ByIdentity(16)
 def levers(
     resolved: Resolved, base: Estimate, in_eight_bits: Resolved | None = None
 ) -> dict[str, list[tuple[str, float]]]:
-    """Shares of each phase's latency that changes save, largest first: {phase: [(change, share)]}.
+    """Share of each phase's latency saved by each change, largest first: {phase: [(change,
+    share)]}.
 
     The changes: twice a resource of the system, half the launch and host time, 8-bit weights.
 

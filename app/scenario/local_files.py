@@ -49,7 +49,9 @@ def system_source(given: str) -> str | Path: ...
 @overload
 def system_source(given: Any) -> Any: ...
 def system_source(given: Any) -> Any:
-    """A typed system: a YAML file or a name; anything but a text is returned unchanged."""
+    """A typed system: a YAML file of this machine, or a name; anything but a text is returned
+    unchanged.
+    """
     path = _path(given) if isinstance(given, str) and given.endswith(_YAML) else None
     return given if path is None else path
 

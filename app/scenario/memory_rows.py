@@ -1,4 +1,6 @@
-"""What each memory of a device holds, and how long a decode step reads it, as rows."""
+"""The content of each memory of a device, and the time that a decode step reads it, as
+table rows.
+"""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""The points file: a CSV of configurations in, of estimates out; no invalid row stops the rest.
+"""The points file: a CSV of configurations in, a CSV of estimates out; an invalid row never stops
+the rest.
 
 Rows with the same model, precisions, system and engine are priced in one array call.
 """
@@ -207,7 +208,9 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """The results of a group's rows: output columns, and why a row is not "ok"."""
+    """The results of a group's rows: output columns, including intervals, and why a row is not
+    "ok".
+    """
 
     status: np.ndarray
     messages: np.ndarray

@@ -116,7 +116,9 @@ class Estimate(FiguresByName):
 
     @cached_property
     def table(self) -> Table:
-        """The figures as columns, with the sizes and degrees of arrays."""
+        """The figures as columns, with sizes and degrees that arrays put in place of the
+        scenario's.
+        """
         figures = summary.facts(self.resolved, self.engine_estimate)
         varied = {
             name: values.astype(int) if np.all(values == np.round(values)) else values
@@ -281,7 +283,8 @@ def _refuse(
     result: genz_core.Estimate | ServingEstimate,
     on_error: OnError,
 ) -> None:
-    """Raise the error of a configuration that cannot run, or of a meaningless parameter.
+    """Raise the error of a configuration that cannot run, or of a parameter without meaning for the
+    model.
 
     With `on_error="status"` rows report it; a single question is still refused, except for too
     little memory and too high a load.

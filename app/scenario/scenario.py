@@ -117,7 +117,8 @@ def _kept(question: Question, _stamp: frozenset[tuple[Path, int]]) -> Resolved:
 
 
 def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = None) -> Model:
-    """A model by name, file or config, or as an object; in other number formats if given.
+    """A model by name, file or config, or given as an object; in other number formats where these
+    are given.
 
     Raises:
         RidgelineError: an unknown name or precision, a file that cannot be read.

@@ -55,7 +55,8 @@ def deployed(query: Query, arrays: Mapping[str, Array] | None = None) -> Resolve
 
 
 def completed(resolved: Resolved, objects: Mapping[str, Any]) -> Resolved:
-    """A deployment with its drafts, its adapters, and the system of its prefill pool.
+    """A deployment with its drafts, the adapters of its requests, and the system of its prefill
+    pool.
 
     objects: objects given instead of names, as in `Query`.
 

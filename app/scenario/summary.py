@@ -24,7 +24,9 @@ from genz_core.types import Array
 
 
 def facts(resolved: Resolved, result: Estimate) -> Table:
-    """The figures of all configurations, a row each, in SI units, as of `ridgeline estimate`."""
+    """The figures of all configurations, one row each, in SI units, as in `ridgeline estimate
+    --json`.
+    """
     shape = result.status.shape
     sequences = result.sequences_per_s
     tokens = result.output_tokens_per_s
@@ -44,7 +46,9 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
         return timed | served | intervals.token_costs(result.system, devices, served)
 
     def with_ends(figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Figures, each followed by the ends of its interval, which are computed on demand."""
+        """Figures, each followed by the ends of its interval, which are computed on first
+        access.
+        """
         found: dict[str, Any] = {}
         for name, value in figures.items():
             found |= {name: value, **later(ends(name), trusted)}
@@ -103,7 +107,9 @@ def messages(
 
 
 def _encoded(resolved: Resolved, result: Estimate) -> dict[str, Any]:
-    """Notes on the tokens of images and sound, and the encoder's share of the first token."""
+    """Notes on the tokens of images and sound, and on the encoder's share of the first token's
+    time.
+    """
     scenario, seconds = resolved.scenario, result.encoder_s
     if not np.any(seconds > 0.0):
         return {}

@@ -266,7 +266,9 @@ def _file(name: str, text: str, given: Any) -> Path:
 
 
 class Conversation(Sequence[int]):
-    """Ids of the blocks of a conversation: first those that all share, then its own."""
+    """Ids of the blocks of a conversation: first those shared by all conversations, then its
+    own.
+    """
 
     __slots__ = ("_own", "_shared")
 

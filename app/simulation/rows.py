@@ -164,7 +164,9 @@ def over_time(simulation: Simulation, name: str, windows: int = 60) -> dict[str,
 
 
 def distribution(values: Array, counts: Array, points: int = 300) -> tuple[Array, Array]:
-    """The cumulative distribution: at most `points` values, and the share at most as large."""
+    """The cumulative distribution: values, and the share of values that are at most as large, at
+    most `points` of them.
+    """
     order = np.argsort(values)
     share = np.cumsum(counts[order])
     if not share.size:

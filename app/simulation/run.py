@@ -253,7 +253,9 @@ def run(
 def run_setup(
     work: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
 ) -> tuple[Setup, Run]:
-    """`run` for a setup under another question; returned with the setup for a page to match."""
+    """`run` for a setup under another question; returned with the setup, so that a page can match
+    it.
+    """
     setup, question, objects = work
     resolved = resolve_setup(replace(setup, scenario=question))
     return setup, run(resolved, objects, progress, cancelled)

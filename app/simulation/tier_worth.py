@@ -165,7 +165,9 @@ def worth(
 def worth_of_setup(
     asked: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
 ) -> tuple[Setup, Worth]:
-    """`worth` for a setup under another question; returned with the setup for a page to match."""
+    """`worth` for a setup under another question; returned with the setup, so that a page can match
+    it.
+    """
     setup, question, objects = asked
     resolved = resolve_setup(replace(setup, scenario=question))
     return setup, worth(resolved, objects, progress, cancelled)

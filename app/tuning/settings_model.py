@@ -35,7 +35,9 @@ _ABOUT_ONE, _ABOUT_MIDDLE = 0.5, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """A figure of every setting given the runs: mean and deviation of its ln, [settings]."""
+    """A figure of every setting given the runs so far: mean and standard deviation of its ln,
+    [settings].
+    """
 
     log: Array
     deviation: Array

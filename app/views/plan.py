@@ -1,4 +1,6 @@
-"""Page Plan: deployments that serve a load within targets, their cost, fleets of models."""
+"""Page Plan: deployments that serve a load within targets, their cost, and which of several models
+runs on which machines.
+"""
 
 import streamlit as st
 

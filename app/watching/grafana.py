@@ -12,7 +12,9 @@ _SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
 def dashboard() -> dict[str, Any]:
-    """The dashboard: latencies with expected values, ratio, drift, alarms, the page."""
+    """The dashboard: latencies with their expected values, their ratio and drift, alarms,
+    the page.
+    """
     predicted, measured, ratio, drift = GAUGES
     panels = [
         _panel(f"{name.upper()}: measured and expected", "s",

@@ -276,7 +276,9 @@ class Watcher:
             self._alarm(left)
 
     def _alarm(self, left: Sequence[str]) -> None:
-        """Report that latencies left their interval and why, and start again from here."""
+        """Report that latencies left their interval and why, and start again from these
+        conditions.
+        """
         recent = [one for one in self.windows if not one.why][-IN_A_ROW:]
         assert self._base is not None
         now = mean_of([one.conditions for one in recent])

@@ -27,7 +27,9 @@ _UPPER = statistics.NormalDist().inv_cdf(0.95)
 
 
 def scores(loads: Sequence[Load]) -> Row:
-    """Regret of choices, ranking of GPUs and largest numbers of users [%], with counts."""
+    """Regret of the choices, ranking of GPUs and largest numbers of users, in percent, with
+    counts.
+    """
     made, ranked, users = choices(loads), gpu_pairs(loads), list(most_users(loads))
     return {
         **_regret([one.regret for one in made]),

@@ -1,4 +1,6 @@
-"""ridgeline validate: predictions against measured points, closed form against simulation."""
+"""ridgeline validate: predictions against measured points, and the closed form against the
+simulation.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -133,7 +135,9 @@ def _throughput(by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
-    """Errors of simulated disaggregated runs, and refusals; by default by split and column."""
+    """Errors of simulated disaggregated runs, and refusals; by default by split and by each
+    column.
+    """
     from app.accuracy import disaggregated_runs as runs
     from app.accuracy import kind_intervals
 

@@ -68,7 +68,9 @@ def _config(model: str) -> dict[str, Any]:
 def _validate(
     calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
 ) -> Any:
-    """Validate and print the accuracy; returns the machine as fitted before and after the run."""
+    """Validate and print the accuracy; returns the machine as fitted before and after the model
+    ran.
+    """
     from app.calibration import machine_document, machine_validation
 
     with running("validating") as run:

@@ -84,7 +84,9 @@ def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool
 
 
 def _print_recipes(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
-    """Print figures, constants and errors of each recipe.  path: of the stored recipes, or ""."""
+    """Print figures, constants and errors of each recipe.  path: file of the stored
+    recipes, or "".
+    """
     from app.calibration import from_runs
 
     facts: list[dict[str, Any]] = [

@@ -244,7 +244,8 @@ def _measured(
     tags: Sequence[str] | None,
     before_keeping: BeforeKeeping | None = None,
 ) -> tuple[Outcome, str]:
-    """Measure under a progress bar; returns the outcome and the id of the kept run, or "".
+    """Measure under a progress bar; returns the outcome and the id of the kept run ("" if not
+    kept).
 
     activity: label of the progress bar.  before_keeping: called with the outcome and the folder of
     its files, which move away when the run is kept.

@@ -65,7 +65,9 @@ def serve(
 
 
 def _print(rows: list[dict[str, Any]], load: str, chosen: TableFormat) -> None:
-    """Print a single load with a line per figure, several with a line each, and each note once."""
+    """Print a single load with one figure per line; several loads with one line each, and each note
+    once below.
+    """
     if len(rows) == 1:
         lines = [{"figure": name, "value": value} for name, value in folded(rows[0]).items()]
         typer.echo(render(lines, chosen))

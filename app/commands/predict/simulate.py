@@ -111,7 +111,9 @@ def run_and_print(
 def _print(
     answer: Simulated, chosen: TableFormat, more: Mapping[str, Any], *blocks: Rows | str
 ) -> None:
-    """Print a run.  more: further entries of its document.  blocks: below, as for `opt.show`."""
+    """Print a run.  more: additional entries of its document.  blocks: printed below, as for
+    `opt.show`.
+    """
     from app.simulation import rows
 
     figures = [

@@ -1,4 +1,6 @@
-"""Throughput over the load and over interactivity, by degree, with the measured runs used."""
+"""Throughput over the load and over interactivity, for several degrees, with the measured runs
+used.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -40,7 +40,8 @@ def say(name: str, value: str) -> None:
 
 
 def question_form(asked: Sequence[Deployment]) -> None:
-    """Draw a form for what the files lack, filled from the sidebar, and store the answers.
+    """Draw a form for what the files lack, filled from the sidebar's scenario, and store the
+    answers.
 
     A box below it overrides what the files state.
     """

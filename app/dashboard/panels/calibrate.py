@@ -142,7 +142,8 @@ def fit_panel(
 
 
 def _runs_form(names: Sequence[str], load: str) -> list[dict[str, str]]:
-    """The typed runs as rows of a points file, without empty ones; [] until submitted.
+    """The typed runs as rows of a points file, [] before they are submitted; empty rows are
+    omitted.
 
     names: columns of measured seconds.  load: "concurrency" or "batch".
     """

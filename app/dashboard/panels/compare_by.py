@@ -78,7 +78,9 @@ def chosen_axis() -> str:
 
 
 def compared(axis: str, base: Setup) -> list[str]:
-    """The values along an axis: those of the search, otherwise usual ones and the sidebar's."""
+    """The compared values along an axis: those of the search, otherwise the usual ones with the
+    sidebar's.
+    """
     space, s = search_form.space(), base.scenario
     said = space.uses if axis == "use" else space.among.get(axis, ())
     if said:
@@ -90,7 +92,9 @@ def compared(axis: str, base: Setup) -> list[str]:
 
 
 def says_none(names: Sequence[str], base: Setup) -> bool:
-    """Whether no version of the engine was measured, with a message."""
+    """Whether there is nothing to compare, with a message: no version of the engine was
+    measured.
+    """
     if not names:
         engine = plain(caches.resolved(base).engine.name)
         words = f"No version of {engine} was measured: name some under Search."

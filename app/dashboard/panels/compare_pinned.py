@@ -41,7 +41,9 @@ def show(setup: Setup) -> None:
 
 
 def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Estimate]]:
-    """The batches that represent scenarios, and their estimates, by name; draws their errors."""
+    """The static batches that represent scenarios, and their estimates, by name; draws the error of
+    each that cannot be priced.
+    """
     batches: dict[str, Setup] = {}
     estimates: dict[str, Estimate] = {}
     for name, setup in setups.items():

@@ -143,7 +143,9 @@ def latex(text: str) -> str:
 
 
 def at_its_bound(figure: Figure) -> None:
-    """Describe a roofline's point, in place, as one without operator class and prediction."""
+    """Describe a roofline's point, in place, as having neither an operator class nor a
+    prediction.
+    """
     figure.update_layout(showlegend=False)
     for trace in figure.data:
         if trace.get("customdata"):

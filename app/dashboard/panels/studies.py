@@ -1,4 +1,6 @@
-"""Technology studies: chips x formats x techniques; shipped examples or the visitor's own."""
+"""Technology studies: chips x formats x techniques on one chart; shipped examples or the visitor's
+own.
+"""
 
 from collections.abc import Mapping
 from functools import cache

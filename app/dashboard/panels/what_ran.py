@@ -1,4 +1,6 @@
-"""What ran compared with what is priced: their differences, and a button that fills them in."""
+"""What ran compared with what is priced: a banner of their differences, and a button that fills
+them in.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +33,9 @@ _KNOWN = ByIdentity[tuple[list[Report], WhatRan]](8)
 def known(
     reports: Sequence[Report], patterns: Sequence[PhasePattern]
 ) -> tuple[list[Report], WhatRan]:
-    """Reports with the phases inferred from their shapes, and what ran; cached."""
+    """Reports with the phases inferred from their shapes, and what ran; cached for the
+    next rerun.
+    """
 
     def read() -> tuple[list[Report], WhatRan]:
         found = [phased(report, "", patterns) for report in reports]

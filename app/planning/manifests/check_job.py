@@ -66,7 +66,9 @@ def benchmark(deployed: Deployed, address: str) -> Words:
 
 
 def judge(deployed: Deployed) -> Words:
-    """The command that reads the result: a guard, or only the figures without an interval."""
+    """The command that reads the result: a guard, or where there is no interval, only the
+    figures.
+    """
     return deployed.guard or ("ridgeline", "import", RESULT, "--json")
 
 

@@ -35,7 +35,9 @@ def resource(vendor: str) -> str:
 
 
 def image(engine: str, vendor: str) -> tuple[str, str]:
-    """The image of an engine for a vendor's devices, and a note if you must replace it."""
+    """The image of an engine for a vendor's devices, and a note where you need to replace it by
+    your own.
+    """
     known = stacks()["engines"][engine]["images"]
     if vendor in known:
         return str(known[vendor]), ""

@@ -1,4 +1,5 @@
-"""The replay table for SGLang's simulator: step times by batch contents, as predicted.
+"""The replay table for SGLang's simulator: step times by batch contents, predicted instead of
+measured.
 
 Format: README.md of tools/sglang-simulator at 09e2244 and ReplayTimePredictor in
 https://github.com/sgl-project/sglang/blob/1b2e728d25ac48c0d8e2ffa7b895018ccd4f92ef/tools/sglang-simulator/src/sglang_simulator/time_predictor/replay.py

@@ -52,7 +52,9 @@ class StepPrices:
         return latency_s
 
     def decode_s(self, sequences: int, context: float) -> float:
-        """Seconds of a decode step of equal contexts, spread evenly over the ranks."""
+        """Seconds of a decode step with sequences of equal context, distributed evenly over the
+        ranks.
+        """
         share, more = divmod(sequences, self.ranks)
         each = [share + (at < more) for at in range(self.ranks)]
         latency_s, _ = self.price([RankWork(count, count * context) for count in each])
