@@ -124,7 +124,7 @@ def draw_targets(
     if most:
         what = "users" if load == "concurrency" else "requests/s"
         guide_upwards(
-            figure, most, f"most {what} within them: {most:,.4g}", look.faint,
+            figure, most, f"at most {most:,.4g} {what} within the targets", look.faint,
             y=0.0, yanchor="bottom", xanchor="right", xshift=-4, bgcolor=look.paper,
         )  # fmt: skip
 

@@ -101,13 +101,17 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
     said = []
     if bounds:
         what = "users" if load.name == "concurrency" else "requests/s"
+        beyond = any(_beyond_the_median(one) for one in bounds)
         said.append(
-            f"**{most:,.4g} {what}** is the most within the targets on means and medians"
-            if most
-            else f"No number of {what} is within the targets"
+            f"no number of {what} is within the targets"
+            if not most
+            else f"**{most:,.4g} {what}** is the most within the targets"
+            if not beyond
+            else f"at most **{most:,.4g} {what}** can be within the targets: beyond that even the "
+            "median misses one"
         )
-    if any(one.figure.percentile not in (0, 50) for one in latency_bounds(setup, all_=True)):
-        said.append("percentiles beyond the median need a simulation: part Simulate")
+        if beyond:
+            said.append("part Simulate tells percentiles above the median")
     said.append(f"ranges and bands are 80 % intervals; {plain(load_curves.basis(setup))}")
     words = ". ".join(one[0].upper() + one[1:] for one in said)
     return f"{words}."
@@ -116,24 +120,26 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
 # ------------------------------------------------------------------------------- targets
 
 
-def latency_bounds(setup: Setup, *, all_: bool = False) -> list[Target]:
-    """The question's targets on TTFT and TPOT that the closed form covers: means and medians.
-
-    all_: also those on percentiles.
+def latency_bounds(setup: Setup) -> list[Target]:
+    """The question's upper limits of TTFT and TPOT.
 
     Raises:
         InvalidValue: an invalid target.
     """
     targets = parse_targets(", ".join(setup.scenario.target)) if setup.scenario.target else ()
-    return [
-        one for one in targets
-        if one.figure.latency in ("ttft", "tpot") and one.below
-        and (all_ or one.figure.percentile in (0, 50))
-    ]  # fmt: skip
+    return [one for one in targets if one.figure.latency in ("ttft", "tpot") and one.below]
+
+
+def _beyond_the_median(target: Target) -> bool:
+    return target.figure.percentile > 50
 
 
 def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
-    """Columns of a curve with their upper limits."""
+    """Columns of a curve with their upper limits.
+
+    The closed form has means and medians: a percentile above the median is no smaller than it, so a
+    load whose median exceeds the target misses it.
+    """
     return tuple(
         (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
         for one in bounds
