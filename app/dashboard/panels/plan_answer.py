@@ -57,7 +57,7 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
         planned = _nothing(searched, planned)
     named, rows = planned.document, planned.systems
     if named["plans"]:
-        _best(named, pending)
+        _best(named, ", ".join(one.words for one in planned.answer.found.targets), pending)
     draw_table([plan_systems.words(row, pending) for row in rows], "plan_systems")
     if named["others"]:
         other, near = named["others"][0], named["others"][0].get("nearest")
@@ -109,7 +109,7 @@ def _follows() -> None:
 # ------------------------------------------------------------------------------- the best
 
 
-def _best(named: Named, pending: str) -> None:
+def _best(named: Named, targets: str, pending: str) -> None:
     best, fewest = named["plans"][0], named["fewest_devices"]
     st.markdown(f"**{best['devices']} × {best['system']}: {short(best)}**")
     with st.grid(5, min_column_width=150, key="cards"):
@@ -136,7 +136,7 @@ def _best(named: Named, pending: str) -> None:
             else quantities.NOT_VALIDATED
             if share is None
             else quantities.chance(share),
-            ", ".join(named["targets"]) or "no targets"
+            targets or "no targets"
             if known or share is None
             else quantities.NOT_VALIDATED,
             "Probability from the intervals of held-out measurements, corrected for having chosen "
@@ -163,26 +163,30 @@ def _beside(named: Named) -> None:
 
 
 def _margin(named: Named, name: str) -> str:
-    shares = [
-        share
+    """How far the tightest target on a latency is away, "" without one."""
+    margins = [
+        (share, target.partition("_")[2])
         for target, share in named["plans"][0]["margins"].items()
         if target.partition("_")[0] == name and share is not None
     ]
-    return f"{quantities.percent(min(shares))} below target" if shares else ""
+    if not margins:
+        return ""
+    share, percentile = min(margins)
+    return f"{percentile or 'mean'} {quantities.percent(share)} below target"
 
 
 def _nothing(searched: Searched, planned: Planned) -> Planned:
     """Draw the changes that would make a plan possible; returns the answer with them."""
-    st.warning(
-        "No deployment of this space meets every target. What would have to change, each priced "
-        "anew:", icon=":material/block:",
-    )  # fmt: skip
+    st.warning("No deployment in the search space meets every target.", icon=":material/block:")
     try:
         changed = plan_answers.with_changes(searched, planned)
     except RidgelineError as error:
         say_error(error)
         return planned
-    for change in changed.answer.changes:
+    changes = changed.answer.changes
+    st.markdown("Any one of these changes would allow a plan:" if changes else
+                "None of the single changes that were tried would allow a plan.")  # fmt: skip
+    for change in changes:
         st.markdown(f"- {plain(change.words)}")
     return changed
 
