@@ -61,6 +61,8 @@ def page() -> None:
                     _start(setup, label, given)
     shown = kept_result(JOB, RESULT, "scaling")
     if shown is None:
+        if is_running(JOB):
+            return
         st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
         return
     before, document = shown

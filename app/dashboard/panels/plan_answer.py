@@ -136,9 +136,7 @@ def _best(named: Named, targets: str, pending: str) -> None:
             else quantities.NOT_VALIDATED
             if share is None
             else quantities.chance(share),
-            targets or "no targets"
-            if known or share is None
-            else quantities.NOT_VALIDATED,
+            targets or "no targets" if known or share is None else quantities.NOT_VALIDATED,
             "Probability from the intervals of held-out measurements, corrected for having chosen "
             "the best of many; kinds of deployments without validation have intervals twice as "
             "wide.",

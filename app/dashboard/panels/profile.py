@@ -62,7 +62,7 @@ def show_table(table: pd.DataFrame, key: str) -> None:
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
     config: dict[str, Any] = {c: number(format="%.1f") for c in shown if "[µs]" in c}
     config["share"] = bar(format="percent", min_value=0, max_value=1)
-    draw_table(shown, key, height=430, column_config=config)
+    draw_table(shown, key, height=min(430, display_tables.height(shown)), column_config=config)
 
 
 def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
