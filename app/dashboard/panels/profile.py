@@ -113,6 +113,8 @@ def show_classes(report: Report) -> None:
     time_s = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
+    if not time_s.sum() > 0.0:
+        return
     title = "Kernel time by operator class"
     bars = {chart_text(report.label[:24]): time_s.to_dict()}
     export.chart(kernel_charts.time_by_class(bars, title, export.look()), "report-classes", title)
