@@ -71,13 +71,13 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
         "All plans": lambda: _plans(named),
         "Why not the others": lambda: _others(named),
         "Check it": lambda: _measure(named),
-        "Take it along": lambda: _downloads(
+        "Download": lambda: _downloads(
             named, planned.answer, startable,
             lambda: plan_answers.as_stated(searched, setup.scenario),
         ),
     }  # fmt: skip
     if pending == _SOON:
-        tabs |= dict.fromkeys(("Start it", "Check it", "Take it along"), _follows)
+        tabs |= dict.fromkeys(("Start it", "Check it", "Download"), _follows)
     draw_tabs(tabs, "plan_tab")
     if pending == _SOON:
         return
