@@ -90,10 +90,10 @@ def _field(name: str, assumed: str, proposed: Mapping[str, Any]) -> Any:
     if name in choices:
         listed = list(choices[name]())
         usual = assumed if assumed in listed else listed[0]
-        proposed = str(before or usual)
-        if proposed not in listed:  # an alias, or a hub model
-            listed.insert(0, proposed)
-        at = listed.index(proposed)
+        first = str(before or usual)
+        if first not in listed:  # an alias, or a hub model
+            listed.insert(0, first)
+        at = listed.index(first)
         return st.selectbox(
             label, listed, at, key=key, width=260, filter_mode=name_options.FILTER,
             format_func=lambda word: word or AUTO,
