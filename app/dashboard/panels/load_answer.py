@@ -23,6 +23,8 @@ from app.wording import quantities
 from app.wording.markdown import plain, unbroken
 
 _SEQUENCES = COLUMNS["sequences_per_s_per_device"]
+#: Share of TPOT from which what prompts of other requests add to it is said.
+_WORTH_A_WORD = 0.05
 
 
 def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
@@ -93,7 +95,16 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
-    limits = quantities.limits(f"A decode step of {size:,}", parts)
+    others = float(row["tpot_s"]) - float(step.total_s[0])
+    subject = f"A decode step of {size:,}"
+    if others > _WORTH_A_WORD * row["tpot_s"] and not setup.scenario.speculation:
+        share = quantities.percent(others / row["tpot_s"])
+        said += (
+            f" TPOT is a decode step of {size:,} and {quantities.seconds(others)} for prompts of "
+            f"others ({share})."
+        )
+        subject = "The step"
+    limits = quantities.limits(subject, parts)
     return f"{said} {limits}; {quantities.advice('it', caches.levers(batch)['decode'], parts)}."
 
 

@@ -69,6 +69,18 @@ def test_a_load_whose_median_misses_a_percentile_target_is_beyond_the_most():
     assert "is the most within the targets" in captions(opened("answer", target="tpot < 20ms"))
 
 
+def test_the_causes_say_what_prompts_of_others_add_to_tpot():
+    app = opened("answer", concurrency=16, isl=8000, osl=100)
+    said = next(text.value for text in app.markdown if "of waiting" in text.value)
+    step, others = (
+        float(re.search(words, said).group(1))
+        for words in (r"% of ([\d.]+)\sms\)", r"and ([\d.]+)\sms for prompts of others")
+    )
+    assert cards(app)["TPOT"] == quantities.seconds((step + others) / 1e3)
+    app = opened("answer", concurrency=16, isl=16, osl=512)
+    assert not any("prompts of others" in text.value for text in app.markdown)
+
+
 def test_a_link_that_states_a_rate_asks_about_arrivals():
     app = opened("serving", rate=2.0)
     assert setup_of(app).scenario.rate == 2.0 and not app.exception
