@@ -39,9 +39,9 @@ def cards(figures: dict) -> None:
         "Device busy": in_words(figures["busy_time_s"], "s"),
         "Idle": in_words(figures["idle_share"], "share"),
         "Launch delay": in_words(figures["launch_delay_s"], "s"),
-        "Of no operator": in_words(figures["unattributed_share"], "share"),
+        "Without an operator": in_words(figures["unattributed_share"], "share"),
     }
-    help_of = {"Of no operator": "Kernel time that the report assigns to no operator."}
+    help_of = {"Without an operator": "Kernel time that the report assigns to no operator."}
     with st.grid(6, min_column_width=140):
         for name, value in values.items():
             st.metric(name, value, border=True, help=help_of.get(name))
