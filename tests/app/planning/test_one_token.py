@@ -1,4 +1,4 @@
-"""Answers of one token: no gap between tokens, so no TPOT and no target on it that could be missed."""
+"""Answers of one token: no gap between tokens, so no TPOT and no target on it to miss."""
 
 from __future__ import annotations
 
