@@ -9,7 +9,8 @@
    cache;
 4. the factors and scales that were measured for the engine on this device, and for this model and
 format on it; 5. the engine's padding of sizes that a degree does not divide (`EngineProfile.pads`);
-6. the unfused form of the model, where the engine was measured running eagerly.
+6. the unfused form of the model, where the engine was measured running eagerly, or its shared
+experts with the routed ones, where the engine runs them at once.
 
 The result depends only on the three objects, and deploying the result again changes nothing.
 """
@@ -22,6 +23,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from genz_core.beside import SharedBeside
 from genz_core.common.memo import ByIdentity
 from genz_core.common.short_repr import clipped
 from genz_core.eager import as_run
@@ -70,8 +72,11 @@ class Deployment:
 
     @property
     def executed(self) -> Model:
-        """The model whose graphs are priced: `model`, or its unfused form under eager engines."""
-        return as_run(self.model, self.engine)
+        """The model whose graphs are priced: `model`, its unfused form under eager engines, or its
+        form with shared experts beside the routed ones.
+        """
+        run = as_run(self.model, self.engine)
+        return SharedBeside(run) if self.engine.shared_beside and run is self.model else run
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """Graph of a step as the engine executes it; graphs of few configurations are cached."""
@@ -86,6 +91,7 @@ class Deployment:
             lambda: self.executed.graph(step, parallelism),
             self.model,
             self.engine.eager,
+            self.engine.shared_beside,
             values=numbers,
         )
 

@@ -186,6 +186,7 @@ class EngineProfile:
     engine takes; free_share: share of the rest after the weights that the cache takes.
     reserve_bytes: runtime context, graphs and workspace inside that memory; less on small devices,
     see `genz_core.capacity.memory.RESERVE_SHARE`.
+    shared_beside: shared experts run while the routed ones do, see `genz_core.beside`.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
@@ -245,6 +246,7 @@ class EngineProfile:
     scheduler: SchedulerName = "vllm"
     chunk_tokens: int = 8192
     mixed_steps: bool = True
+    shared_beside: bool = False
     max_sequences: int = 1024
     memory_fraction: float = 0.92
     free_share: float = 1.0

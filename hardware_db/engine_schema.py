@@ -59,7 +59,8 @@ _OF_KERNELS = (
 )  # fmt: skip
 _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
 _POLICIES = (
-    "versions", "all_reduce", "scheduler", "mixed_steps", "thin_products", "products", "kv_cache",
+    "versions", "all_reduce", "scheduler", "mixed_steps", "shared_beside", "thin_products", "products",
+    "kv_cache",
 )  # fmt: skip
 
 
@@ -274,6 +275,7 @@ class EngineRecord(BaseModel):
     all_reduce: Literal["nccl", "tree", "custom", "in_network", "switched"]
     scheduler: SchedulerName = "vllm"
     mixed_steps: bool
+    shared_beside: bool = False
     thin_products: bool = False
     products: Literal["", "int8"] = ""
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
