@@ -1,7 +1,5 @@
 """The user interfaces of Ridgeline: dashboard, command line, Python, HTTP and MCP."""
 
-from __future__ import annotations
-
 
 def version() -> str:
     """The release that is installed; "0+unknown" of a checkout on the path."""

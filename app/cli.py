@@ -6,8 +6,6 @@ the way an option is given, is one sentence on standard error and exit code 2; a
 that is left out is a warning there.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Sequence
@@ -16,17 +14,18 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
+from app.commands import add_command
 from genz_core.errors import RidgelineError
 
-#: Module of `app.commands` of each command, in the order that --help lists them; each has
-#: `register(cli)`.
+#: Module of `app.commands` of each command, in the order that --help lists them; each has a
+#: function of the command's name, or `register(cli)`.
 COMMANDS = {
     "app": "library.dashboard",
     "api": "library.api",
     "mcp": "library.mcp",
-    "models": "library.models",
-    "systems": "library.systems",
-    "schema": "library.schema",
+    "models": "library.shipped",
+    "systems": "library.shipped",
+    "schema": "library.shipped",
     "ask": "predict.ask",
     "estimate": "predict.estimate",
     "ops": "predict.ops",
@@ -34,18 +33,18 @@ COMMANDS = {
     "modules": "predict.modules",
     "sweep": "predict.sweep",
     "plan": "predict.plan",
-    "fleet": "predict.fleet",
-    "sensitivity": "predict.sensitivity",
-    "economics": "predict.economics",
-    "scale": "predict.scale",
-    "availability": "predict.availability",
-    "routing": "predict.routing",
-    "study": "predict.study",
+    "fleet": "predict.decide",
+    "sensitivity": "predict.decide",
+    "economics": "predict.decide",
+    "scale": "predict.scaling",
+    "availability": "predict.scaling",
+    "routing": "predict.decide",
+    "study": "predict.decide",
     "serve": "predict.serve",
     "simulate": "predict.simulate",
-    "predictor": "predict.predictor",
-    "export": "predict.export",
-    "chakra": "library.chakra",
+    "predictor": "predict.exports",
+    "export": "predict.exports",
+    "chakra": "predict.exports",
     "validate": "library.validate",
     "import": "measured.import_",
     "compare": "measured.compare",
@@ -97,7 +96,11 @@ def command_line(asked: Sequence[str] = ()) -> typer.Typer:
     )
     first = asked[0] if asked else ""
     for name in [first] if first in COMMANDS else COMMANDS:
-        import_module(f"{__package__}.commands.{COMMANDS[name]}").register(cli)
+        module = import_module(f"{__package__}.commands.{COMMANDS[name]}")
+        if hasattr(module, "register"):
+            module.register(cli)
+        else:
+            add_command(cli, vars(module).get(name) or vars(module)[f"{name}_"])
     return cli
 
 

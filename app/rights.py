@@ -3,8 +3,6 @@
 `ridgeline app` passes the rights, as words, to its server in an environment variable.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, fields
 

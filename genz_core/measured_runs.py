@@ -41,7 +41,7 @@ from functools import cached_property
 
 import numpy as np
 
-from genz_core.types import Array, Mask
+from genz_core.types import Array, Mask, Num
 
 #: Sizes, as logarithms, that define how near two runs are.
 SIZES = ("isl", "osl", "concurrency", "tp", "pp", "dp", "ep")
@@ -144,7 +144,7 @@ def _faded(one: Array, other: Array, squares: Array) -> Array:
     """
     between = np.einsum("cs,sr->cr", one, other)
     between *= 2.0
-    distance = (one**2).sum(1)[:, None] + squares
+    distance = np.einsum("cs,cs->c", one, one)[:, None] + squares
     distance -= between
     np.maximum(distance, 0.0, out=distance)
     distance *= 3.0
@@ -234,14 +234,20 @@ class MeasuredRuns:
 
     def _weights(self, latent: str, facts: RunFacts) -> tuple[Array, Array]:
         """Weights of each run in the near part and in the constant part of the covariance, [runs]
-        both.
+        both; cached.
         """
-        shared, kernel = self._shared_with(facts), self.kernels[latent]
-        near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
-        alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
-        if facts in self._apart[latent]:
-            alike = alike + _OWN**2 * self._of(frozenset([facts]))
-        return np.asarray(near), np.asarray(alike)
+        if (latent, facts) not in self._weighed:
+            shared, kernel = self._shared_with(facts), self.kernels[latent]
+            near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
+            alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
+            if facts in self._apart[latent]:
+                alike = alike + _OWN**2 * self._of(frozenset([facts]))
+            self._weighed[latent, facts] = np.asarray(near), np.asarray(alike)
+        return self._weighed[latent, facts]
+
+    @cached_property
+    def _weighed(self) -> dict[tuple[str, RunFacts], tuple[Array, Array]]:
+        return {}
 
     @cached_property
     def _scaled(self) -> Mapping[str, tuple[Array, Array, Array]]:
@@ -299,7 +305,7 @@ class MeasuredRuns:
 
         sizes: logarithms, [configs, sizes].  names: entries of `SIZES` whose range counts.
         """
-        tenfolds = 0.0
+        tenfolds: Num = 0.0
         for at in map(SIZES.index, names):
             over = np.maximum(sizes[:, at] - self._most[at], 0.0) / _TENFOLD
             tenfolds = tenfolds + over * over

@@ -212,6 +212,8 @@ def least_s(deployed: Deployment, batches: Batches) -> Array:
     lanes = batches.lanes(laid)
     weights = np.repeat(batches.weights[:, None], lanes.size, axis=1)
     found = plans(deployed, lanes)
+    if found is not None and not batches.piped:
+        return found.least_s(weights)
     if found is None:
         group, split = lanes.flat()
         graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)

@@ -9,8 +9,6 @@ same for all engines: the steps of a hand-over (`hand_over_steps`).  A split fit
 runs left out, and also drops all corrections from aggregated runs for the steps of both pools.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -245,8 +243,6 @@ def kept_path() -> Path:
 
 
 def shipped_table(by: str) -> list[Row]:
-    """The kept rows for "split" or for one of `BY`, numbers as floats; [] if none were written
-    yet.
-    """
+    """The kept rows for "split" or one of `BY`, numbers as floats; [] if there are none."""
     rows = tables.kept("measurements", KEPT, ("by", "of"))
     return [{by: row.pop("of"), **row} for row in rows if row.pop("by") == by]

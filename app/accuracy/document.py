@@ -1,7 +1,5 @@
 """The accuracy documents: a one-page summary, all tables of the page Accuracy, a worked example."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

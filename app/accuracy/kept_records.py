@@ -5,8 +5,6 @@
 Pricing them takes seconds.  They are priced as this program ships, without the user's own files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping

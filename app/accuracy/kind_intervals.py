@@ -6,8 +6,6 @@ interval goes from the 10th to the 90th percentile.  Its coverage is measured on
 deployment, at all numbers of users, was left out of the percentiles.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,18 +59,14 @@ def of_pools() -> Iterator[Compared]:
 
 
 def _closed_form(row: Mapping[str, str]) -> tuple[float, float]:
-    """TTFT and TPOT of a measured run in closed form [s]: all requests, users starting in a
-    burst.
-    """
+    """TTFT and TPOT of a measured run in closed form [s], of users who start in a burst."""
     told = {**runs.asked(row), "requests": str(runs.RAN * int(row["concurrency"]))}
     load = served_rows.served(served_rows.deployed(points.parse(told)))
     return float(load.ttft_s[0]), float(load.tpot_s[0])
 
 
 def of_drafts() -> Iterator[Compared]:
-    """The measured serving runs whose launch states drafted tokens; similar runs are left out of
-    the fit.
-    """
+    """The measured serving runs that state drafted tokens; similar runs are left out of the fit."""
     predicted = held_out(_HELD_OUT)
     for row in measured_rows("serving"):
         if int(row["mtp_tokens"] or 0) and row["id"] in predicted:

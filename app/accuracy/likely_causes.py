@@ -4,8 +4,6 @@ Each answer is a suspicion, not a finding; the flags of the run would settle mos
 label states them.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any

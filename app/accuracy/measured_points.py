@@ -1,7 +1,5 @@
 """The shipped measured points with their predictions: records, and their errors by column."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np

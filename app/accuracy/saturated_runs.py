@@ -5,8 +5,6 @@ each as a closed loop of all its requests, or of the concurrency that the source
 are equal, as the sources say; no constant was fitted on these runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

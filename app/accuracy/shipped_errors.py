@@ -4,8 +4,6 @@ Nothing is measured or priced here: the fits write their errors beside the const
 module reads them.  A table that was not written yet is empty.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -56,9 +54,7 @@ def operator_series() -> list[Row]:
 
 
 def operator_points() -> list[Row]:
-    """Predicted and measured times [s] of operators on held-out shapes, sampled from every
-    series.
-    """
+    """Predicted and measured times [s] on held-out shapes, sampled from every series."""
     numbers = ("predicted_s", "measured_s", "roofline_s")
     return [
         {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}
@@ -242,6 +238,13 @@ KNOWN = (
     "**recipe**: this model and format were measured on the device; **release**: they were, under "
     "other releases of the engine alone; **few**: calibrated with three runs of one's own; "
     "**device**: static batches of an engine that was measured there; **none**: nothing of it."
+)
+FITTED_ON = (
+    "Measured over predicted on points not used in the fit, by what the device's constants are "
+    "fitted on."
+)
+COVERAGE = (
+    "On points that fitted neither the prediction nor the interval. By what was known: " + KNOWN
 )
 
 

@@ -1,7 +1,5 @@
 """The document docs/closed-form.md: how far the closed form differs from the simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.accuracy import simulation_grid

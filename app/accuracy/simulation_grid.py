@@ -4,8 +4,6 @@ Both price steps with the same model, without measured corrections of an engine 
 only the schedule differs.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -167,9 +165,7 @@ def _closed_case(question: Question, room: int, share: float, _: int) -> Case:
 
 
 def _open_case(question: Question, room: int, share: float, seed: int) -> Case:
-    """Arrivals at a share of the sustained rate, with enough of them to reach steady state
-    first.
-    """
+    """Arrivals at a share of the sustained rate, enough of them to reach steady state first."""
     share = _SHARES[0] + share * (_SHARES[1] - _SHARES[0])
     idle = Case(replace(question, rate=1e-6), room)
     rate = share * 1e-6 / float(served(idle.resolved).utilisation[0])
@@ -197,9 +193,7 @@ def _room(case: Case) -> int:
 
 
 def compare(case: Case) -> Row:
-    """One row: the case, its figures by both methods, their ratios, and the reason of a
-    difference.
-    """
+    """One row: the case, its figures by both methods, their ratios, why they differ."""
     q, simulated = case.question, simulation(case)
     closed = closed_form(case, simulated["arrivals_per_s"])
     ratios = {f"{name} ratio": closed[name] / simulated[name] for name in LIMITS}
@@ -300,9 +294,7 @@ def compared(
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """Errors of the closed form relative to the simulation, one row per figure: overall and by
-    group.
-    """
+    """Errors of the closed form relative to the simulation, by figure: overall and by group."""
     kinds = {f"{loop}, lengths {_words(ratio)}": (loop, _words(ratio))
              for loop in LOOPS for ratio in RATIOS}  # fmt: skip
     pooled = [row for row in rows if row["prefill"]]

@@ -1,7 +1,5 @@
 """The document docs/accuracy.md: prediction errors by what was known, on one page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

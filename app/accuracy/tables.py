@@ -1,7 +1,5 @@
 """Shared by validations: parallel work, groups of rows, and stored tables."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor

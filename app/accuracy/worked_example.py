@@ -4,8 +4,6 @@ The equation is taken from the latency model's docstring, the constants from the
 it, and the terms from `Pricer.explain`: nothing is computed twice.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

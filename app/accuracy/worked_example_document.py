@@ -4,8 +4,6 @@ All its figures come from the same estimate that commands and pages show; a test
 hand.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ better direction from here.  Names end in their unit and are the keys of JSON an
 CSV.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -86,8 +84,8 @@ class Column:
         """Streamlit's format of its numbers: four digits; counts whole, bytes with a prefix."""
         return _FORMATS.get(self.unit, "%.4g")
 
-    def words(self, value: float) -> str:
-        """A value for a reader: "4.52 ms", "142 tok/s"."""
+    def words(self, value: float | None) -> str:
+        """A value for a reader: "4.52 ms", "142 tok/s", "–" for none."""
         return in_words(value, self.unit)
 
     def span(self, low: float, high: float) -> str:
@@ -95,8 +93,10 @@ class Column:
         return span_words(low, high, self.unit)
 
 
-def in_words(value: float, unit: str) -> str:
-    """A value with its unit for a reader; four digits for units without a formatter."""
+def in_words(value: float | None, unit: str) -> str:
+    """A value with its unit for a reader, a dash for none; without a formatter four digits."""
+    if value is None:
+        return "–"
     if unit in _WRITERS:
         return _WRITERS[unit](value)
     if not math.isfinite(value):
@@ -331,9 +331,7 @@ _COUNTED = {"isl": "tokens", "osl": "tokens", "max_num_batched_tokens": "tokens"
 
 
 def _of_parameters() -> Iterator[Column]:
-    """A column for each parameter, from its declaration; figures that are also parameters have
-    their own column.
-    """
+    """A column for each parameter; figures that are also parameters have their own column."""
     own = {*_TEXTS, *_NUMBERS, *_FIGURES}
     for name, one in PARAMETERS.items():
         if name in own:

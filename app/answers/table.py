@@ -165,9 +165,7 @@ def to_json(value: Any, *, compact: bool = False) -> str:
 
 
 def to_csv(rows: Rows) -> str:
-    """Rows as CSV at full precision; None and NaN become empty cells, and no text becomes a
-    formula.
-    """
+    """Rows as CSV at full precision; None and NaN become empty cells, no text becomes a formula."""
     text = io.StringIO()
     if rows:
         header = {name: spreadsheet_cell(name) for name in rows[0]}

@@ -1,7 +1,5 @@
 """A log line per request, or per session when it ends: when, who, what, how long."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,8 +1,4 @@
-"""Answers as JSON: short questions are answered here, long ones in processes; the latest are
-cached.
-"""
-
-from __future__ import annotations
+"""Answers as JSON: short questions are answered here, long ones in processes; cached."""
 
 import json
 import threading
@@ -107,9 +103,7 @@ class Answers:
 
 
 def _key(verb: str, body: Body) -> Any:
-    """Everything that the answer to a question depends on: the question, and the user's own
-    files.
-    """
+    """Everything that an answer depends on: the question, and the user's own files."""
     return verb, body.model_dump_json(), json.dumps(dict(body.given)), stamp()
 
 

@@ -326,9 +326,7 @@ class FleetBody(Body):
     @model_validator(mode="wrap")
     @classmethod
     def _by_name(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
-        """Accept the fleet's own keys only; the keys of its entries are checked when it is
-        answered.
-        """
+        """Accept the fleet's own keys only; those of its entries are checked later."""
         body = made(values)
         body._given = {n: getattr(body, n) for n in cls.model_fields if n in body.model_fields_set}
         return body

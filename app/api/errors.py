@@ -1,7 +1,5 @@
 """Refusals as one sentence: errors of the functions, and errors of the request itself."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Examples of bodies, as the OpenAPI document shows them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

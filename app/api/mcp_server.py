@@ -4,8 +4,6 @@ Answers are short, with intervals and sources.  A text is a name; reports are se
 file of the machine can be named.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

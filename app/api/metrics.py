@@ -1,7 +1,5 @@
 """Counters of requests, in Prometheus' text format."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 

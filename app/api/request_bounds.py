@@ -72,9 +72,7 @@ class BoundedRequests:
         await self.app(scope, _bounded(receive, most), send)
 
     def _user(self, headers: dict[bytes, bytes]) -> str | None:
-        """The owner of a request's token, "" where no token is required, None for an
-        invalid one.
-        """
+        """The owner of a request's token, "" if none is required, None for an invalid one."""
         sent, found = headers.get(b"authorization", b""), None
         # compares with all of them, in constant time
         for token, user in self.bounds.tokens.items():

@@ -1,7 +1,5 @@
 """The application: REST over the verbs, its OpenAPI document, health and metrics."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any

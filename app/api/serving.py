@@ -1,7 +1,5 @@
 """A server for programs that shuts down in bounded time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from socket import socket
 

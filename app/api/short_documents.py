@@ -1,7 +1,5 @@
 """Documents shortened for an assistant: figures with intervals and sources, few rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -72,9 +70,7 @@ def followed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fleet(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Which models are served and where they run, why others are not, and the effect of one more
-    machine.
-    """
+    """Which models run where, why others do not, and the effect of one more machine."""
     shown = [{name: value for name, value in one.items() if not name.startswith("launch")}
              for one in document["deployments"][:MOST_ROWS]]  # fmt: skip
     kept = ("usd_per_hour", "models", "refusals", "one_more", "notes")

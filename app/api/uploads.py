@@ -1,7 +1,5 @@
 """Uploaded files: spooled, read as on the command line, and removed."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext

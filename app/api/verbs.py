@@ -4,8 +4,6 @@ No function below opens a file named in a text: models and systems are looked up
 contract forbids importing `app.scenario.local_files`), and traces and reports are uploaded.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import math
@@ -191,9 +189,7 @@ def availability(body: Body) -> dict[str, Any]:
 
 
 def tune(body: Body) -> dict[str, Any]:
-    """The output of `ridgeline tune --json`: the next setting to run, or a search with the
-    simulator.
-    """
+    """As `ridgeline tune --json`: the next setting to run, or a search with the simulator."""
     from app.tuning import report
     from app.tuning.answer import answer
 

@@ -3,8 +3,6 @@
 A process that exceeds its time is ended and replaced.
 """
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 import queue
@@ -47,8 +45,7 @@ class Workers:
             self._free.put(None)
 
     def call(self, work: Callable[[Any], Any], argument: Any, title: str = "a question") -> Any:
-        """The return value of `work(argument)`; work must be a module's function, and all values
-        must pickle.
+        """The return value of `work(argument)`, a module's function; all values must pickle.
 
         title: description for messages about cancellation.
 
@@ -144,11 +141,7 @@ class Workers:
             )
 
     def _make_ready(self, process: ProcessPoolExecutor, module: str, title: str) -> None:
-        """Wait until a process has imported what the work of a module needs.
-
-        Raises:
-            Unavailable: it ends before it is ready, or cannot import the module.
-        """
+        """Wait until a process has imported what the work of a module needs."""
         if process in self._ready:
             return
         try:

@@ -4,8 +4,6 @@ Any format of `profilers.serving_results` with a mean TPOT can be used; of a fil
 the last one is taken, since SGLang's client appends.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

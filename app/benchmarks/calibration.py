@@ -4,8 +4,6 @@ Both have a scope (one model, format, engine and system; for the scale also one 
 among the user's own calibrations, and can be removed by giving the same results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -79,11 +77,7 @@ def calibrate(
 
 
 def _sound(deployments: Sequence[Deployment]) -> tuple[list[Deployment], tuple[str, ...]]:
-    """The runs that pass every check, and a sentence on each other run.
-
-    Raises:
-        InvalidValue: no run passes every check.
-    """
+    """The runs that pass every check, and a sentence on each other run."""
     points = [compare_one(one) for one in deployments]
     left_out = tuple(point.contradiction for point in points if point.failed)
     sound = [point.deployment for point in points if not point.failed]
@@ -163,11 +157,7 @@ def _tpot_s(measurement: ServingMeasurement) -> float | None:
 
 
 def _check(one: Deployment) -> None:
-    """Refuse a run that cannot be used for calibration.
-
-    Raises:
-        InvalidValue: something is missing, or the file contradicts what is priced.
-    """
+    """Refuse a run that cannot be used for calibration."""
     one.priced()
     if one.differences:
         said = "; ".join(map(str, one.differences))

@@ -100,11 +100,7 @@ def predict(deployment: Deployment, level: float) -> Prediction:
 def _of_status(
     deployment: Deployment, resolved: Resolved, result: ServingEstimate, level: float
 ) -> Prediction:
-    """The figures of a load that can be served, or that exceeds what is sustained.
-
-    Raises:
-        InvalidValue: it cannot be priced at all.
-    """
+    """The figures of a load that can be served, or that exceeds what is sustained."""
     status = str(result.status[0])
     if status == OVERLOADED:
         return _overloaded(deployment, resolved, result, level)

@@ -1,7 +1,5 @@
 """The predicted curve behind measured points: figures over the load, with interval and bound."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ Facts that neither states are listed as missing: some are required for a price, 
 named assumption.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -247,11 +245,7 @@ def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: RunLoad
 
 
 def _stated_load(measurement: ServingMeasurement, query: Query) -> dict[str, Any]:
-    """The given load; the batch of a single phase is its concurrency.
-
-    Raises:
-        InvalidValue: the batch of a run under load, or the load of a single phase.
-    """
+    """The given load; the batch of a single phase is its concurrency."""
     stated = {name: getattr(query.question, name) for name in _OF_LOAD if name in query.given}
     kind = query.question.kind
     if "batch" in query.given:

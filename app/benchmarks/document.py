@@ -1,7 +1,5 @@
 """Comparisons and verdicts as documents, for `--json` and for tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """A user's files as results of benchmarks: compared with their prediction, or judged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Patterns only suggest causes to look at; none is proven, since a result holds no kernels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

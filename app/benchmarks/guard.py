@@ -8,8 +8,6 @@ deployment differ.  A percentile with too few requests beyond it is not judged. 
 than predicted is reported but does not fail.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A result is stored as its file, with what the user stated where the file is silent.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a benchmark ran, fact by fact: certain, likely with its evidence, or unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import hardware_db

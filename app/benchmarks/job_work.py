@@ -1,7 +1,5 @@
 """Simulations and calibrations of results as jobs; they are priced anew in the job's process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -5,8 +5,6 @@ Assumption: measured over predicted is lognormal between and beyond the two know
 a rule of thumb, not a counted coverage.
 """
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

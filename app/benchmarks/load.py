@@ -1,7 +1,5 @@
 """The load of a measured run, as the closed form and the simulation use it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

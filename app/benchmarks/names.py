@@ -1,7 +1,5 @@
 """Looking up names in benchmark results: models, systems, engines and formats."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ closed loop sends the requests in their order, and a rate draws new arrivals, so
 distributions can be compared.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -90,9 +88,7 @@ class Replay:
         return [*found, *(parting.sentence for parting in self.partings)]
 
     def document(self, most: int = 0) -> dict[str, Any]:
-        """The replay as `ridgeline compare --replay --json` prints it.  most: largest number of
-        rows, 0 for all.
-        """
+        """As `ridgeline compare --replay --json` prints it.  most: of its rows, 0 for all."""
         shown = self.table.head(most) if most else self.table
         return {
             "requests": len(self.table),

@@ -1,7 +1,5 @@
 """The requests of a measured run, as a simulation uses them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -53,9 +51,7 @@ def offered(deployment: Deployment) -> tuple[Resolved, dict[str, Any]]:
 
 
 def arrived(deployment: Deployment) -> Trace | None:
-    """The requests of a run at a rate with their arrival times; None where the file does not list
-    them all.
-    """
+    """The requests of a run at a rate with their arrivals; None if not all are listed."""
     measurement, requests = deployment.measurement, deployment.measurement.requests
     if requests is None or not deployment.load.rate:
         return None

@@ -1,7 +1,5 @@
 """Where the time of a measured request goes, against bound, prediction and the best known run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

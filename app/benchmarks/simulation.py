@@ -1,7 +1,5 @@
 """The same load through the simulation: percentiles of every latency, without intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Calibrate a machine before a run, so that the run has a calibrated prediction."""
 
-from __future__ import annotations
-
 import hardware_db
 from app.calibration import machine
 from app.measuring import run_store

@@ -1,7 +1,5 @@
 """Tables of a calibration: errors before and after, constants with uncertainty, points."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol

@@ -5,8 +5,6 @@ equals the measured one under the same load.  It applies to one model, format, e
 split.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -92,11 +90,7 @@ def fit(
 
 
 def _error(answer: Run, measured_tpot_s: float) -> float:
-    """Logarithm of simulated over measured mean TPOT.
-
-    Raises:
-        InvalidValue: no request has a second token.
-    """
+    """Logarithm of simulated over measured mean TPOT."""
     tpot_s = answer.simulation.summary()["tpot_mean_s"]
     if math.isnan(tpot_s):
         raise InvalidValue("no request of this load has a second token: there is no TPOT to match")
@@ -104,11 +98,7 @@ def _error(answer: Run, measured_tpot_s: float) -> float:
 
 
 def _bracket(miss: Callable[[float], float]) -> tuple[float, float]:
-    """Logarithms of two scales that bracket the measured TPOT, or of one that matches it.
-
-    Raises:
-        InvalidValue: no scale in [LEAST, MOST] matches it.
-    """
+    """Logarithms of two scales that bracket the measured TPOT, or of one that matches it."""
     here, at = miss(0.0), 0.0
     while abs(here) > _TOLERANCE:
         nearest = at - here

@@ -1,8 +1,4 @@
-"""Calibrate a system with profiler reports: datasheet figures, with latency constants fitted on
-kernels.
-"""
-
-from __future__ import annotations
+"""Calibrate a system with profiler reports: latency constants are fitted on their kernels."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -103,11 +99,7 @@ def save(fitted: ReportCalibration) -> list[Path]:
 def _possible(
     points: Sequence[OperatorTiming], system: System
 ) -> tuple[list[OperatorTiming], tuple[str, ...]]:
-    """The timings that are possible with the device's peaks, and a sentence for each other one.
-
-    Raises:
-        InvalidValue: most timings of an operator are too fast: the device is a different one.
-    """
+    """The timings that are possible with the device's peaks, and a sentence for each other one."""
     possible, refused = [], []
     for point in points:
         (entry,) = operator_points([point], "")
@@ -144,11 +136,7 @@ def _share(points: Sequence[OperatorTiming], reports: Sequence[Report]) -> float
 
 
 def _document(record: hardware_db.SystemRecord, name: str, labels: str) -> dict[str, Any]:
-    """The calibrated system's YAML as a mapping: the facts of `record` under the id `name`.
-
-    Raises:
-        InvalidValue: a shipped system has that id, or it is not a valid id.
-    """
+    """The calibrated system's YAML as a mapping: the facts of `record` under the id `name`."""
     if name in system_files.shipped():
         raise InvalidValue(f"{name} ships with Ridgeline; give the calibrated system another name")
     if record.id in system_files.shipped():

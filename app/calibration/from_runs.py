@@ -5,8 +5,6 @@ weight format and system are fitted together.  The result is saved as the user's
 prediction of these four uses it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,9 +128,7 @@ def calibrate(
 
 
 def _refuse_two_recipes(label: str, resolved: Resolved) -> None:
-    """Raise `InvalidValue` if prefill runs under another recipe: one fit cannot separate the
-    two.
-    """
+    """Raise `InvalidValue` if prefill runs under another recipe: one fit cannot tell them apart."""
     if not has_pool(resolved.scenario):
         return
     read_by = prefill_pool(resolved).resolved
@@ -239,12 +235,7 @@ def _as_open_requests(row: points_file.Row, resolved: Resolved, point: Point) ->
 
 
 def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterator[MeasuredFigure]:
-    """The measured figures of a row.
-
-    Raises:
-        InvalidValue: it has none, one that its load cannot have, or one that is not a positive
-            number.
-    """
+    """The measured figures of a row."""
     label = point.id
     cells = {name: row[name] for name in METRICS if row.get(name)}
     columns = KINDS["Static batch" if point.load == "batch" else "Under load"]
@@ -268,9 +259,7 @@ def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterato
 def _fitted(
     key: RecipeKey, runs: list[MeasuredFigure], progress: Callable[[float], None]
 ) -> RecipeCalibration:
-    """Fit the engine to the runs, starting from its shipped constants for this device and
-    recipe.
-    """
+    """Fit the engine to the runs, from its shipped constants for this device and recipe."""
     shipped = recipes.load_recipe(key, own=False)
     first = runs[0].resolved
     engine = as_measured(hardware_db.load_engine(key.engine, own=False), first.model, first.system)
@@ -308,9 +297,6 @@ def _priced(runs: Sequence[MeasuredFigure], engine: EngineProfile, side: str) ->
     """The predicted time or the lower bound of every run [s], [runs].
 
     side: "predicted" or "bound".
-
-    Raises:
-        InvalidValue: a run that cannot be priced.
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for at, run in enumerate(runs):

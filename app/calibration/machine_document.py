@@ -1,7 +1,5 @@
 """The validation of a calibrated machine as a Markdown page, and as plain data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.answers.table import TableFormat, render

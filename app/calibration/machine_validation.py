@@ -4,8 +4,6 @@ The fit uses microbenchmarks only: no time of a whole step, and no matrix produc
 shape.
 """
 
-from __future__ import annotations
-
 import datetime
 import statistics
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ Microbenchmarks calibrate the machine, the mean TPOT of one loop calibrates the 
 simulation predicts all other figures of all loops.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A real server compared with its simulation, as a Markdown section and as plain data."""
 
-from __future__ import annotations
-
 import datetime
 import statistics
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """Benchmark results: measured points on the predicted curve, replayed requests, and history."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

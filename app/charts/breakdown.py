@@ -1,7 +1,5 @@
 """Breakdown of the time of a step: bars by operator class and by cause, waterfall, icicle."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate

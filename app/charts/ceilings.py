@@ -1,7 +1,5 @@
 """The ceilings of a roofline: flat peaks, and diagonals of memory, caches and links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from app.charts.figure import Trace
@@ -12,9 +10,7 @@ from genz_core.types import System
 
 
 def named_peaks(system: System) -> list[tuple[str, float]]:
-    """Peaks [FLOP/s], highest first, each named by the formats that share it: ("bf16, fp16",
-    989e12).
-    """
+    """Peaks [FLOP/s], highest first, each named by its formats: ("bf16, fp16", 989e12)."""
     names: dict[float, list[str]] = {}
     for name, peak in system.peak_flops_per_s.items():
         names.setdefault(peak, []).append(name)

@@ -1,7 +1,5 @@
 """Waterfalls of differences between two or more times, one bar per cause."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure

@@ -1,7 +1,5 @@
 """Charts of page Chip lab: a tornado of resources, ridges, and the bars of a study."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,8 +73,7 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
 
 
 def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look) -> Figure:
-    """One figure of every combination that runs, the first on top; the bound of its decode step
-    on hover.
+    """One figure of every combination that runs, the first on top; hover: the decode step's bound.
 
     rows: of `app.decide.study.Study`.  figure: of `FIGURES`.
     """

@@ -1,7 +1,5 @@
 """Cost over a day, cost against an API's price, and energy under a power cap."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

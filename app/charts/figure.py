@@ -6,8 +6,6 @@ tests validate every figure with Plotly.  Properties are Plotly's,
 https://plotly.com/python/reference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

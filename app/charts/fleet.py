@@ -1,7 +1,5 @@
 """The machines of a fleet and the number of their devices that each model uses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Systems by peak arithmetic and memory bandwidth."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure

@@ -1,7 +1,5 @@
 """Measured kernels: time by operator class, roofline and speed of light from hardware counters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -148,8 +146,7 @@ def _hover(row: Mapping[str, object]) -> str:
 
 
 def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
-    """One stacked bar per rank: compute kernels, overlapped communication, exposed communication,
-    idle.
+    """One stacked bar per rank: compute, overlapped and exposed communication, idle.
 
     rows: of `profilers.timeline.ranks.RankComparison`.
     """

@@ -3,8 +3,6 @@
 Widths are those of the widest common fonts, so labels fit whichever font a machine has.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap
@@ -136,9 +134,7 @@ def axis_end(bars: Sequence[tuple[float, str]]) -> float:
 
 
 def legend_lines(entries: Sequence[str], across: float = TELEPHONE) -> int:
-    """Number of lines of a legend below a chart of width `across` [px]; Plotly's columns are
-    equally wide.
-    """
+    """Number of lines of a legend across a chart [px]; Plotly's columns are equally wide."""
     if not entries:
         return 0
     widths = [_KEY + width(entry, 12.0) for entry in entries]

@@ -5,8 +5,6 @@ share of the step's operator time.  Every line is a point that can be clicked; i
 data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.charts.figure import Figure, Trace, scatter
@@ -18,9 +16,7 @@ _ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
 
 
 def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
-    """The lines of a layer graph from top to bottom.  chosen: id of the operator shown in
-    detail.
-    """
+    """The lines of a layer graph from top to bottom.  chosen: id of the selected operator."""
     figure = blank(look, "", _ROW_PX * len(lines) + BUTTONS + 12)
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
     _edges(figure, lines, look)

@@ -1,7 +1,5 @@
 """Memory of a device by use, over batch or context, against its capacity."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace, bar
@@ -89,9 +87,7 @@ def part_bars(
 
 
 def _rule(name: str, look: Look) -> dict[str, object]:
-    """Line style of a limit: solid for the capacity, dashed for the share that the engine may
-    use.
-    """
+    """Line style of a limit: solid for the capacity, dashed for the engine's share of it."""
     return {"color": look.ink, "width": 1.5, "dash": "solid" if name == "capacity" else "dash"}
 
 

@@ -1,7 +1,5 @@
 """Predicted against measured on logarithmic axes, a histogram of the errors, errors by split."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import cycle, pairwise
 from typing import Any
@@ -113,9 +111,7 @@ def _positive(value: Any) -> bool:
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
-    """Colour of each group: its operator class's colour if groups are classes, otherwise in
-    order.
-    """
+    """Colour of each group: of its operator class if groups are classes, otherwise in order."""
     kinds = {words: kind for kind, words in CLASS_NAMES.items()}
     if kinds.keys() & set(names):
         return {name: look.class_color(kinds.get(name, name)) for name in names}

@@ -1,7 +1,5 @@
 """Traces, axes and marks used by several charts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -86,9 +84,7 @@ def time_bars(
 def line(
     xs: Iterable[Any], ys: Iterable[Any], name: str, color: str, hover: str, **properties: Any
 ) -> Trace:
-    """A line two pixels wide.  hover: hover template.  properties: an entry `line` extends the
-    default line style.
-    """
+    """A line, by default two pixels wide.  hover: template.  `line` extends its style."""
     own = {"color": color, "width": 2, **properties.pop("line", {})}
     return scatter(
         x=list(xs), y=list(ys), name=name, line=own, hovertemplate=hover,
@@ -131,9 +127,7 @@ def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) ->
 def interval_reach(
     latencies: Iterable[Latency], unit: float, look: Look, width: int
 ) -> dict[str, Any]:
-    """Error bars for the 80 % intervals of latencies, each of which must have one; width in
-    pixels.
-    """
+    """Error bars for 80 % intervals, which every latency must have; width in pixels."""
     known = list(latencies)
     return error_reach(
         [(one.high_s - one.seconds) / unit for one in known],

@@ -1,7 +1,5 @@
 """Candidates of a plan as points: the frontier, targets as guide lines, the plans marked."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

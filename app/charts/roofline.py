@@ -5,8 +5,6 @@ colour the operator class, its area the share of the phase's time.  The caller f
 points move when the scenario changes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,9 +163,7 @@ def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
 
 
 def _diameter(share: float) -> float:
-    """Diameter of a point [px]: area grows with the time share; the smallest can still be
-    clicked.
-    """
+    """Diameter of a point [px]: area grows with the share; the smallest can still be clicked."""
     return max(_SMALLEST, _LARGEST * math.sqrt(max(share, 0.0)))
 
 

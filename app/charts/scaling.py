@@ -1,7 +1,5 @@
 """Autoscaled replicas: demand and replicas over the day, and latency percentiles by hour."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

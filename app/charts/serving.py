@@ -1,7 +1,5 @@
 """Serving under load: latency and throughput over the load, throughput over interactivity."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -116,8 +114,7 @@ def throughput_over_interactivity(
 def draw_targets(
     figure: Figure, limits: Mapping[str, float], most: float | None, load: str, look: Look
 ) -> None:
-    """Draw a horizontal line at each latency target, and a vertical one at the largest load that
-    meets them.
+    """Draw a line across at each latency target, and one upwards at the most that meets them.
 
     limits: seconds by label of the target.  most: that load, None or 0 for none.  load: of `LOADS`.
     """

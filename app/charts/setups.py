@@ -1,7 +1,5 @@
 """Headline figures and memory of setups side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

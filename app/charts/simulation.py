@@ -1,7 +1,5 @@
 """A serving simulation: queue and cache over time, latencies over time, their distributions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Colours and the template of all figures, for light and dark backgrounds."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re
@@ -225,8 +223,7 @@ def template(look: Look) -> dict[str, Any]:
 def log_ticks(
     limits: tuple[float, float], words: Callable[[float, int], str], *, across: bool = False
 ) -> dict[str, Any]:
-    """Tick labels of a logarithmic axis ("10 ms"): at decades, and between them where those are
-    few.
+    """Tick labels of a logarithmic axis ("10 ms"): at decades, between them where those are few.
 
     limits: both above zero.  words: function (value, significant digits) -> text.  across: True if
     labels stand side by side (horizontal axis).  If not all labels fit the smallest plot, every

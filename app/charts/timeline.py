@@ -18,6 +18,7 @@ from app.wording import quantities
 from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
 from profilers.operators.kernel_classes import ENGINE_CLASS
+from profilers.report_text import shortened
 
 #: Number of bars that a browser draws without delay.
 MAX_BARS = 2000
@@ -287,10 +288,11 @@ def _activity_traces(activity: pd.DataFrame, look: Look) -> Iterator[Trace]:
 
 def _trace(rows: pd.DataFrame, words: str, color: str) -> Trace:
     events = rows["events"] if "events" in rows else [2] * len(rows)
+    names = [chart_text(shortened(str(name), 90)) for name in rows["name"]]
     spans = [
-        [_short(str(name)), quantities.seconds(length), start, length, int(count)]
+        [name, quantities.seconds(length), start, length, int(count)]
         for name, start, length, count in zip(
-            rows["name"], rows["start_s"], rows["duration_s"], events, strict=True
+            names, rows["start_s"], rows["duration_s"], events, strict=True
         )
     ]
     return bar(
@@ -306,8 +308,3 @@ def _trace(rows: pd.DataFrame, words: str, color: str) -> Trace:
         + words
         + "</extra>",
     )
-
-
-def _short(name: str) -> str:
-    """A name for a hover: cut to 90 characters, with markup escaped."""
-    return chart_text(name if len(name) <= 90 else name[:89] + "…")

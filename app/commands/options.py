@@ -134,8 +134,7 @@ def write_rows(path: Path | None, rows: Rows) -> None:
 
 
 def show(form: TableFormat | bool, document: Any, *blocks: Rows | str) -> None:
-    """Print a document as JSON, otherwise tables and texts separated by empty lines; as CSV only
-    the first.
+    """Print a document as JSON, otherwise its tables and texts apart; as CSV only the first.
 
     form: format of the tables; True or False where only --json is offered.
     """

@@ -1,7 +1,5 @@
 """Standard input as the JSON document of the previous command: `-` instead of a model."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

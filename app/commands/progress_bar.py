@@ -1,7 +1,5 @@
 """A progress bar on standard error for long commands, and a Ctrl-C that keeps results."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading
@@ -31,8 +29,7 @@ class Running:
 
 @contextmanager
 def running(label: str) -> Iterator[Running]:
-    """Show a progress bar inside the block; the first Ctrl-C sets `stop`, the second ends the
-    program.
+    """Show a progress bar in the block; the first Ctrl-C sets `stop`, the second ends all.
 
     A run that is stopped before it has a result exits with code 130.
     """

@@ -53,7 +53,8 @@ class _Lists(TyperCommand):
 
     def _share_conversions(self) -> None:
         """Options of texts convert alike, so that one conversion is made for all of them."""
-        texts = [one for one in self.params if one.type_descriptor.annotation == list[str]]
+        every: list[Any] = list(self.params)
+        texts = [one for one in every if one.type_descriptor.annotation == list[str]]
         for one in texts[1:]:
             one._runtime_param = texts[0].get_runtime_param()
 
@@ -83,16 +84,8 @@ class Given(dict[str, Any]):
         return ask(verb, {**self, **more}, sources)
 
 
-def add_verb(
-    group: typer.Typer,
-    verb: str,
-    command: Callable[..., None],
-    help: str,
-    *,
-    name: str = "",
-    model: str = "argument",
-) -> None:
-    """Add the command of a verb, with an option for each of its parameters.
+def of_verb(verb: str, *, optional: bool = False) -> Callable[[Callable[..., None]], Any]:
+    """Give the command of a verb an option for each of its parameters.
 
     The options replace the command's parameter of type `Given`, which receives the typed values.
      Numbers are taken as text, so that "10k" and "1:64:x2" are parsed where they are allowed.  An
@@ -100,31 +93,35 @@ def add_verb(
     The command's parameters of type `Extra` are the extras of the verb; one of type `Extras`
     receives all of them.
 
-    name: of the command, by default the verb's.  model: "argument" if the model is a positional
-    argument, "optional" if it may also be omitted, "option" for `--model`.
+    optional: whether the model, a positional argument if the verb needs it, may be omitted.
 
     Raises:
         InvalidValue: when the command runs: an option typed twice that takes one value.
     """
-    own = get_type_hints(command)
-    known = {at: one for at, one in parameters_of(verb).items() if at not in own}
-    beside = extras_of(verb, programs=True)
-    together = Extras in own.values()
-    extras = {at: one for at, one in beside.items() if together or own.get(at) is Extra}
 
-    def read(typed: dict[str, Any]) -> Given:
-        texts = {at: _single(one, typed[at], several=False) for at, one in extras.items()}
-        typed |= read_extras(extras, texts)[0]
-        values = {
-            at: _single(one, typed.pop(at), several=at in VERBS[verb].several)
-            for at, one in known.items()
-        }
-        return Given({at: value for at, value in values.items() if value is not None})
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = get_type_hints(command)
+        known = {at: one for at, one in parameters_of(verb).items() if at not in own}
+        beside = extras_of(verb, programs=True)
+        together = Extras in own.values()
+        extras = {at: one for at, one in beside.items() if together or own.get(at) is Extra}
 
-    made = _with_options(command, list(_options(known, model)), read, _options(extras, ""))
-    lists = tuple(one.option for one in extras.values() if "numbers" in one.also)
-    kind = type("VerbCommand", (_Lists,), {"lists": lists})
-    group.command(name or verb, cls=kind, help=help, context_settings=CONTEXT)(made)
+        def read(typed: dict[str, Any]) -> Given:
+            texts = {at: _single(one, typed[at], several=False) for at, one in extras.items()}
+            typed |= read_extras(extras, texts)[0]
+            values = {
+                at: _single(one, typed.pop(at), several=at in VERBS[verb].several)
+                for at, one in known.items()
+            }
+            return Given({at: value for at, value in values.items() if value is not None})
+
+        argument = "optional" if optional else "argument" if VERBS[verb].names_model else "option"
+        options = list(_options(known, argument))
+        lists = tuple(one.option for one in extras.values() if "numbers" in one.also)
+        kind = type("VerbCommand", (_Lists,), {"lists": lists})
+        return _with_options(command, options, read, _options(extras, ""), cls=kind)
+
+    return decorate
 
 
 def takes(*several: str, **defaults: Any) -> Callable[[Callable[..., None]], Any]:
@@ -164,11 +161,11 @@ def _with_options(
     options: list[inspect.Parameter],
     read: Callable[[dict[str, Any]], Given],
     extras: Iterable[inspect.Parameter] = (),
+    **settings: Any,
 ) -> Callable[..., None]:
-    """A command with options in place of its parameter of type `Given`; `read` converts the typed
-    values.
+    """A command with options in place of its parameter `Given`; `read` converts typed values.
 
-    extras: replace the command's own parameters of the same names.
+    extras: replace the command's own parameters of the same names.  settings: of the command.
     """
     declared = {one.name: one for one in extras}
     hints = get_type_hints(command, include_extras=True)
@@ -197,6 +194,7 @@ def _with_options(
 
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
+    vars(run)["settings"] = {"context_settings": CONTEXT, **settings}
     return run
 
 

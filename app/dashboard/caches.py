@@ -3,8 +3,6 @@
 All results are shared between visitors and must not be changed.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,8 +37,7 @@ _CLEARING: list[Callable[[], None]] = []
 def by_setup(
     size: int,
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Cache the last `size` results of a function by its hashable arguments; visitors who ask the
-    same at once wait for one result.
+    """Cache the last `size` results by hashable arguments; equal calls at once wait for one.
 
     Streamlit's own caches compare a setup field by field, ten times per page.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import nan
 from typing import Any
 
@@ -89,14 +88,10 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
     """
     return table.assign(
         **{
-            name: table[name].map(partial(_significant, places=2 if name in _SHARES else 3))
+            name: table[name].map(f"{{:.{2 if name in _SHARES else 3}g}}".format).astype(float)
             for name in table.select_dtypes("floating").columns.difference(["runs"])
         }
     )
-
-
-def _significant(value: float, places: int) -> float:
-    return float(f"{value:.{places}g}")
 
 
 def operator_columns() -> dict[str, Any]:

@@ -1,8 +1,4 @@
-"""Configurations that cannot run: the reason, the nearest one that can, and a switch to draw them
-anyway.
-"""
-
-from __future__ import annotations
+"""Configurations that cannot run: reason, nearest that can, and a switch to draw them anyway."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -86,9 +82,7 @@ def _nearest(words: str, values: Mapping[str, int], key: str) -> None:
 
 
 def figure_card(label: str, value: str, beside: str, meaning: str, *, fits: bool) -> None:
-    """Draw a figure's card; if the configuration does not fit, the figure is conditional
-    and grey.
-    """
+    """Draw a figure's card; grey and conditional if the configuration does not fit."""
     if fits:
         card(label, value, beside, meaning)
     else:

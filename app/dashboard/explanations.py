@@ -1,7 +1,5 @@
 """Explanations of a page's numbers: configuration, formulas, command, assumptions, intervals."""
 
-from __future__ import annotations
-
 import shlex
 from contextlib import suppress
 from dataclasses import replace
@@ -78,12 +76,9 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
 
 def rent_words(system: System) -> str:
     """The rent of a device behind a cost, or where to set one."""
-    rate = system.price_usd_per_hour
-    return (
-        f"{quantities.dollars(rate)} a device-hour"
-        if rate is not None
-        else "set a rent under What if"
-    )
+    if system.price_usd_per_hour is None:
+        return "set a rent under What if"
+    return f"{quantities.dollars(system.price_usd_per_hour)} a device-hour"
 
 
 def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
@@ -99,9 +94,8 @@ def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
         )
     )
     fraction = quantities.percent(resolved.engine.memory_fraction)
-    latencies = _latency_formulas(setup, resolved, estimate)
     lines = [
-        *latencies,
+        *_latency_formulas(setup, resolved, estimate),
         f"**Memory per device** = {memory} = {quantities.size(float(m.total_bytes[0]))}; "
         f"the engine may take {fraction} of {quantities.size(m.capacity_bytes)}",
         "**Bound** of an operator = max(FLOPs / dense peak, bytes / memory bandwidth, "

@@ -4,8 +4,6 @@ PNG, PDF and SVG files are drawn on the server if kaleido and a browser are inst
 a chart's own toolbar needs neither.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import html as html_module
@@ -61,9 +59,7 @@ _MARK = "chart_mark"
 
 
 def mark_charts(words: str) -> None:
-    """Fade every chart that this page draws from now on, with `words` after its title; ""
-    for none.
-    """
+    """Fade every chart drawn from now on, with `words` after its title; "" for none."""
     st.session_state[_MARK] = words
 
 
@@ -109,9 +105,7 @@ def beside(*charts: tuple[Figure, str, str], widths: int | Sequence[int] = 2) ->
 
 
 class _AsItIs(BaseFigure):
-    """A figure that Streamlit sends without validation, which it would apply to a plain
-    document.
-    """
+    """A figure that Streamlit sends without validating it."""
 
     def __init__(self, figure: Figure) -> None:
         self._document = figure.drawn_once()
@@ -199,9 +193,7 @@ def _unseen() -> Trace:
 
 
 def _named(figure: Figure) -> list[Trace]:
-    """The traces shown in the legend.  As in Plotly, a single trace has no entry unless
-    `showlegend` is set.
-    """
+    """The traces in the legend; as in Plotly, a single one only if `showlegend` is set."""
     asked = figure.layout.get("showlegend")
     named = [trace for trace in figure.data if trace.get("showlegend", True) and trace.get("name")]
     return [] if asked is False or (len(named) < 2 and not asked) else named

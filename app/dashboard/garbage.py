@@ -6,8 +6,6 @@ ones, so that each traverses only what was made since the one before.  From time
 traversal frees ended sessions.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import time

@@ -1,7 +1,5 @@
 """Jobs on a page: their place in the queue, progress and buttons, until the result is available."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

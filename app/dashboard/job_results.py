@@ -1,12 +1,12 @@
 """Results of jobs that a page asks for by itself, kept for all visitors who ask the same."""
 
-from __future__ import annotations
-
+import pickle
 from collections.abc import Hashable
 from typing import Any
 
 import streamlit as st
 
+from app.accuracy import kept_records
 from app.dashboard import caches
 from app.dashboard.job_progress import show_progress, submitted
 from app.jobs import SIMULATING
@@ -78,3 +78,14 @@ def _outcome(name: str, work: Work, asked: Hashable, title: str, argument: Any) 
         return RidgelineError(job.error)
     RESULTS.put((name, asked), job.result, job.size_bytes)
     return job.result
+
+
+def measured_records(area: str) -> list[dict[str, Any]] | None:
+    """The measured records of an area of page Accuracy; None while a job prices them."""
+    key = ("accuracy", area)
+    if RESULTS.get(key) is None and (kept := kept_records.read(area)) is not None:
+        RESULTS.put(key, kept, len(pickle.dumps(kept)))
+    found: list[dict[str, Any]] | None = shared_result(
+        "accuracy", kept_records.records, area, f"Pricing every measured run ({area})"
+    )
+    return found

@@ -1,7 +1,5 @@
 """Systems and models as tables: rows of the lists, facts of a chosen one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -13,21 +11,18 @@ import streamlit as st
 import hardware_db
 from app.dashboard import caches, own_definitions, visitor
 from app.wording import quantities
-from app.wording.quantities import GIGABYTE
+from app.wording.quantities import GIGABYTE, TERA
 from genz_core.errors import RidgelineError
 from genz_core.types import Parallelism, Step, System
 from hardware_db.system_schema import unit_of
 from model_registry.finding.loading import describe as describe_model
 from model_registry.finding.loading import names as model_names
 
-TERA = 1e12
 _WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 
 def readable_systems() -> dict[str, System]:
-    """Every readable system: the visitor's own, the shipped ones, and those in the user's
-    folder.
-    """
+    """Every readable system: the visitor's own, the shipped ones, those in the user's folder."""
     texts = own_definitions.own_texts("systems")
     own = {name: hardware_db.load_yaml(text) for name, text in texts.items()}
     return own | _on_disk(*visitor.own_edition())

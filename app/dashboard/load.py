@@ -1,7 +1,5 @@
 """The load of a setup: users or a rate, and the static batch that represents it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,9 +27,7 @@ class Load:
 
 
 def load_of(setup: Setup) -> Load:
-    """The load of the question; a static batch counts as that number of users, a trace as one
-    user.
-    """
+    """The load of the question; a static batch counts as that many users, a trace as one."""
     s = setup.scenario
     if s.rate:
         return Load("rate", s.rate)

@@ -1,7 +1,5 @@
 """Cached curves of a setup under load: over concurrencies, or over arrival rates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -81,17 +79,12 @@ def one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
     table = curve(setup, load)
     drawn = np.flatnonzero(table[load] == value)
     if len(drawn):
-        return {name: _item(table[name].iloc[drawn[0]]) for name in table}
+        return table.iloc[drawn[:1]].to_dict("records")[0]
     resolved = caches.deployed(setup)
     result = _served(resolved, load, np.array([[value]]), (setup.scenario.tp,))
     found = _columns(resolved, result, load)
     row = {name: c if isinstance(c, str) else np.asarray(c).item() for name, c in found.items()}
     return {load: value, **row, "message": result.messages.get(0, "")}
-
-
-def _item(cell: Any) -> Any:
-    """A cell of a table as a plain Python number or text."""
-    return cell.item() if isinstance(cell, np.generic) else cell
 
 
 def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[pd.DataFrame, int]:

@@ -3,8 +3,6 @@
 The libraries decide what a name means, as for the command line; here it is only put in its box.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import streamlit as st
@@ -92,9 +90,7 @@ _MEANINGS = {"model": _model, "system": _system, "engine": _engine}
 
 
 def near_buttons(error: RidgelineError) -> None:
-    """Draw the names close to an unknown one, or those that it fits, each a button that
-    selects it.
-    """
+    """Draw the names close to an unknown one, or those that it fits, as buttons."""
     if not isinstance(error, UnknownName) or error.kind not in _BOXES:
         return
     with st.container(horizontal=True):

@@ -1,7 +1,5 @@
 """Keys of addresses that earlier releases wrote, with their present parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st

@@ -1,8 +1,4 @@
-"""A point of a chart, or a measured deployment, becomes the scenario: the sidebar's controls are
-set.
-"""
-
-from __future__ import annotations
+"""A point of a chart, or a measured deployment, becomes the scenario of the sidebar."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

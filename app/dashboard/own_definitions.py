@@ -2,8 +2,6 @@
 that asks the Hugging Face hub for a model, which no other part of the dashboard does.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -70,9 +68,7 @@ def config_of(model: str) -> str:
 
 
 def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
-    """The outcome of an upload, which is stored only once although it stays in its box when the
-    page is redrawn.
-    """
+    """The outcome of an upload, stored once although it stays in its box at every redraw."""
     read: dict[str, Outcome] = st.session_state.setdefault("own_read", {})
     if file_id not in read:
         read[file_id] = keep(kind, name.rpartition(".")[0] or name, content)
@@ -80,9 +76,7 @@ def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
 
 
 def keep(kind: Kind, name: str, content: bytes | str) -> Outcome:
-    """Store a definition that was uploaded, pasted or typed; returns the outcome for
-    `show_latest`.
-    """
+    """Store an uploaded, pasted or typed definition; returns the outcome for `show_latest`."""
     outcome: Outcome
     try:
         outcome = add(kind, name, content)

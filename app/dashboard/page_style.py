@@ -1,8 +1,4 @@
-"""Styles that the theme cannot state: `app/pages.css`, sent before the content that it
-positions.
-"""
-
-from __future__ import annotations
+"""Styles that the theme cannot state: `app/pages.css`, sent before the content."""
 
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ They are parsed like a typed line.  Their values are stored as texts in the sess
 address under the parameters' names, so that a link restores them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -157,11 +155,7 @@ def _short(text: Any) -> str:
 
 
 def _parsed(key: str, text: str) -> dict[str, str]:
-    """The texts of the parameters in the text of a box.
-
-    Raises:
-        InvalidValue: it contains none of them, or something else.
-    """
+    """The texts of the parameters in the text of a box."""
     phrase, usual = PHRASES[key], _USUAL if key == "load" else {}
     if not text:
         return dict(usual)

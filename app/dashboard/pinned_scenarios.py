@@ -1,7 +1,5 @@
 """Scenarios pinned for comparison, stored as text in the address, so that a link restores them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import urlencode

@@ -1,8 +1,4 @@
-"""The planner's answers on a page: at once in closed form, simulated by a job; cached by
-question.
-"""
-
-from __future__ import annotations
+"""The planner's answers on a page: in closed form at once, simulated by a job; cached."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,8 +24,7 @@ _CURVES = "frontier_curves"
 
 
 def in_closed_form(searched: Searched) -> Planned | None:
-    """The answer to a question without any simulation; None while a job prices its space, with its
-    progress drawn.
+    """The answer to a question without any simulation; None while a job prices its space.
 
     Raises:
         RidgelineError: as `app.decide.plan_query`.
@@ -63,8 +58,7 @@ def simulated(searched: Searched) -> Planned | None:
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
-    """The document of the deployment stated in a question, under the searched load; targets are
-    ignored.
+    """The document of the deployment that a question states under the load; ignores targets.
 
     Raises:
         RidgelineError: it cannot be priced.
@@ -110,8 +104,7 @@ def _quickly_priced(searched: Searched) -> Priced:
 
 
 def frontier_curves(many: Several) -> Curves | None:
-    """The curves of the families of questions; None while a job prices many of them, with its
-    progress drawn.
+    """The curves of the families of questions; None while a job prices many of them.
 
     Raises:
         RidgelineError: as `app.decide.plan_query.curves_as_job`.
@@ -130,9 +123,7 @@ def _curves(many: Several) -> Curves:
 
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:
-    """An answer without a plan, completed with changes that would allow one; a job finds them, with
-    its progress drawn meanwhile.
-    """
+    """An answer without a plan, with changes that would allow one, which a job finds."""
     found = shared_result(
         _CHANGES, searching.changes_as_job, searched, "Looking for changes that would allow a plan"
     )

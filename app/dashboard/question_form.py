@@ -4,8 +4,6 @@ Each is bound to the address under the parameter's name, so that a link restores
 typed as text, including "10k" and "1e6"; invalid text is refused with a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 A page reads it with `space`; nothing else draws it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

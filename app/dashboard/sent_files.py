@@ -3,8 +3,6 @@
 Independent of Streamlit: large files are read in a separate process.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The scenario's controls in the sidebar; each is bound to the address, so a link restores it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -49,9 +47,7 @@ Other degrees can be typed.
 
 
 def sidebar() -> None:
-    """Draw unreadable files of the user and the scenario's controls; store their setup, or its
-    error, for the page.
-    """
+    """Draw unreadable files and the scenario's controls; store their setup, or its error."""
     old_links.take()
     open_point.take_next()
     export.mark_charts("")
@@ -140,10 +136,7 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
 def say_trace() -> None:
     """Draw a caption if `priced_setup` uses a batch that represents a trace."""
     if chosen_setup().scenario.kind == "trace":
-        words = (
-            "A trace has no single load: it is priced as a batch of one, with the form's lengths."
-        )
-        st.caption(words)
+        st.caption("A trace has no single load: priced as a batch of one, with the form's lengths.")
 
 
 def say_unread(resolved: Resolved) -> None:
@@ -175,11 +168,7 @@ def stopping() -> Iterator[None]:
 
 
 def _scenario(model: str, system: str) -> Question:
-    """Draw the visible controls and the drawer; returns their question.
-
-    Raises:
-        InvalidValue: a text that is not a value of its parameter.
-    """
+    """Draw the visible controls and the drawer; returns their question."""
     asked: dict[str, Any] = {"model": model, "system": system}
     of_degree, of_engine = st.columns((2, 3), gap="xxsmall")
     asked["tp"] = control("tp", of_degree, help=DEGREES_HELP)

@@ -4,8 +4,6 @@ Parts of the sentence that a page does not use are grey, and parts that it searc
 An understood line sets the controls of the form and of the page that answers it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -52,8 +50,7 @@ _EXAMPLE = "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms"
 
 
 def begin(page: str) -> None:
-    """Draw the strip of a page before its content; it shows the sidebar's question until the page
-    calls `say`.
+    """Draw the strip of a page, with the sidebar's question until the page calls `say`.
 
     page: its address.
     """
@@ -89,9 +86,7 @@ def go(page: str) -> None:
 
 
 def _to_address(state: Mapping[str, Any]) -> None:
-    """Write values of controls that are not drawn yet into the address, from which they take
-    them.
-    """
+    """Write values of controls that are not drawn yet into the address, where they find them."""
     for name, value in state.items():
         with suppress(StreamlitAPIException):  # of a control that writes its value itself
             if isinstance(value, list):
@@ -207,11 +202,7 @@ def _take() -> None:
 
 
 def _state(line: Line) -> dict[str, Any]:
-    """The values of all controls for a line; parameters that it leaves out get their defaults.
-
-    Raises:
-        InvalidValue: an invalid value.
-    """
+    """The values of all controls for a line; parameters that it leaves out get their defaults."""
     question = line.question
     shared = controls()
     drawn = {name for name in shared if name in st.session_state or name in line.given}

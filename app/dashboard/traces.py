@@ -1,7 +1,5 @@
 """The trace of requests uploaded by a visitor: its box in the form, and its content."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 

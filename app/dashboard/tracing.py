@@ -1,7 +1,5 @@
 """Traces of a model's own code, made by a job: a server never imports PyTorch for a page."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.dashboard import caches

@@ -1,7 +1,5 @@
 """Files uploaded to any page, and the shipped samples: one list, each read once."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -75,9 +73,7 @@ class Uploaded:
         return bool(self.reports or self.results or self.logs or self.others)
 
     def first(self, kind: Kind, part: str) -> SentFile | None:
-        """The first file of a kind, for a part of a page that uses one; draws a note on the
-        others.
-        """
+        """The first file of a kind, for a part that uses one; draws a note on the others."""
         sent = [one for _, _, one in self.of_kind(kind)]
         if len(sent) > 1:
             names = ", ".join(plain(one.name) for one in sent[1:])
@@ -138,11 +134,7 @@ def _put(found: Uploaded, file_id: str, sent: SentFile) -> None:
 
 
 def _read(digest: str, sent: SentFile) -> Found | None:
-    """The content of a file; None while it is read in a separate process.
-
-    Raises:
-        RidgelineError: it cannot be read.
-    """
+    """The content of a file; None while it is read in a separate process."""
     key = (digest, replace(sent, content=b""))
     read = KEPT.get(key)
     if read is None:

@@ -5,8 +5,6 @@ what a visitor saves is laid over the user's folder: for the session, or, if vis
 long as the server keeps its data.
 """
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from contextlib import AbstractContextManager
@@ -46,9 +44,7 @@ def own_edition() -> tuple[str, str]:
 
 
 def library() -> AbstractContextManager[None]:
-    """Within the block, the visitor's files override the user's, and new files go to the
-    visitor.
-    """
+    """Within the block, the visitor's files override the user's, and new ones are stored there."""
     return overlay(own_folder())
 
 
@@ -91,9 +87,7 @@ def identity() -> str:
 
 
 def admit() -> None:
-    """Let the visitor in; if login is required and the visitor has not logged in, draw only the
-    login.
-    """
+    """Let the visitor in; draw only the login if one is required and missing."""
     logged_in = st.user.get("is_logged_in")  # None: no provider is configured
     if logged_in:
         with st.sidebar:

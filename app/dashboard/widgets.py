@@ -1,8 +1,4 @@
-"""Widgets used by several pages: a card, a titled table of errors, parity with an error
-histogram.
-"""
-
-from __future__ import annotations
+"""Widgets used by several pages: cards, tables, choices, tabs, parity with an error histogram."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,9 +55,7 @@ def say_error(error: object) -> None:
 
 @contextmanager
 def saying_errors() -> Iterator[None]:
-    """Draw the error of what is inside as its sentence; what follows the block is drawn all the
-    same.
-    """
+    """Draw the error of the block as its sentence; what follows is drawn all the same."""
     try:
         yield
     except RidgelineError as error:

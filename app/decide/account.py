@@ -1,7 +1,5 @@
 """Power and hourly cost of a deployment, with host and network."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -46,9 +44,7 @@ class Account:
         return self.resolved.scenario
 
     def power_w(self, running: Operation) -> float:
-        """Mean power of a device [W]: measured if given, otherwise by utilisation; NaN if
-        unknown.
-        """
+        """Mean power of a device [W]: as measured, otherwise by utilisation; NaN if unknown."""
         if self.question.power:
             return self.question.power
         use = (running.compute, running.memory, running.links)

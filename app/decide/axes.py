@@ -1,7 +1,5 @@
 """Axes of the decision charts: user experience horizontally, yield or cost vertically."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Candidates of an answer as points of a chart: series, frontier, plans and targets."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A hypothetical chip: other memory, arithmetic, links or power, based on an existing system."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -52,8 +50,7 @@ def factors(system: System, chip: Chip) -> dict[str, float]:
 
 
 def power_factor(system: System, cap_w: float) -> float:
-    """Share of the arithmetic that remains under a power cap; 1 for none, or for one above the
-    power.
+    """Share of the arithmetic that remains under a power cap; 1 for none or a higher one.
 
     Raises:
         InvalidValue: a cap for a system that states no power, or one below 0.

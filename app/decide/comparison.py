@@ -1,7 +1,5 @@
 """Setups that differ in one property: figures under load, the best one, a verdict."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -128,9 +126,7 @@ def best(table: Mapping[str, Figures], headline: str) -> str | None:
 
 
 def verdict(table: Mapping[str, Figures]) -> list[str]:
-    """A sentence on which setup is best in what and by how much, and whether their intervals
-    overlap.
-    """
+    """A sentence on which setup is best in what, by how much, and if intervals overlap."""
     lines = []
     for headline, about in HEADLINES.items():
         first = best(table, headline)

@@ -1,7 +1,5 @@
 """Token costs of a deployment: rented or owned, over a day, against an API; energy and carbon."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -60,8 +58,7 @@ def economics(query: Query, stores: Iterable[Store] = ()) -> dict[str, Any]:
 
 
 def document(account: Account) -> dict[str, Any]:
-    """All costs of one deployment under its load: per token, over a day, break-even, energy; SI
-    units and US dollars.
+    """All costs of a deployment under its load: per token, over a day, energy; SI and dollars.
 
     For each form of ownership, usd_per_mtok is the total cost divided by output tokens, as in
     `serve`, `plan` and `compare`; usd_per_mtok_in, _cached and _out split the cost by the time that

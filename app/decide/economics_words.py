@@ -1,7 +1,5 @@
 """Economics in lines for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What systems, engines and formats can reach: every load at every degree, and the frontier."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -165,8 +163,7 @@ def _priced(family: Family, degrees: Array, users: Array) -> dict[str, Array]:
 
 
 def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | None:
-    """The best deployment of a family, by the vertical axis, that gives every user at least a given
-    speed.
+    """The best deployment of a family, by the vertical axis, that gives all users a speed.
 
     Loads between those of the curve are priced anew, not interpolated.
 
@@ -224,8 +221,7 @@ def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:
 
 
 def reach(row: dict[str, float], y: Axis) -> tuple[float, float, float]:
-    """The vertical value of a row of `at_speed` with the ends of its 80 % interval, NaN without
-    one.
+    """The vertical value of a row of `at_speed` with the ends of its interval, or NaN.
 
     All vertical axes depend on the throughput, with hourly cost and power as given.
     """

@@ -1,7 +1,5 @@
 """The load for the figures of a decision: a static batch, open requests or a rate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from app.question.question import Question

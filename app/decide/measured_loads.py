@@ -1,7 +1,5 @@
 """Shipped measured loads: which ones apply to a family of deployments, and how far they reach."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

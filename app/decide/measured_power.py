@@ -1,7 +1,5 @@
 """Device power measured in kept runs, for scenarios with a similar load."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Measurements of each version of an engine, compared with a scenario."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -26,9 +24,7 @@ def measured_versions(engine: str) -> list[str]:
 
 
 def usual_versions(resolved: Resolved) -> list[str]:
-    """Default versions to compare: those measured for the model, otherwise for the engine;
-    newest.
-    """
+    """Default versions to compare: measured for the model, otherwise the engine; newest."""
     model = {row["version"] for row in _runs(resolved.engine.name) if _of_model(row, resolved)}
     every = measured_versions(resolved.engine.name)
     return [one for one in every if one in model][-_FEW:] or every[-_FEW:]

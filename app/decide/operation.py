@@ -1,7 +1,5 @@
 """A deployment under its load: the basis of its cost and energy."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The best deployment on each system, one row per system, by the cost of meeting the targets."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -142,9 +140,7 @@ def words(row: Row, pending: str = "") -> dict[str, Any]:
 
 
 def _meets(row: Row) -> str:
-    """Whether a row meets all targets: with what probability, by the prediction alone, or what it
-    lacks.
-    """
+    """Whether a row meets all targets: with what probability, or what it lacks."""
     if row["lacks"]:
         return f"no: {row['lacks']}"
     alone = row["probability"] is None

@@ -1,7 +1,5 @@
 """A plan for export: words, a one-page report as HTML or Markdown, YAML, launch lines."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -129,9 +127,7 @@ def to_yaml(named: Named) -> str:
 
 
 def script(named: Named) -> str:
-    """Launch lines of every plan as a shell script that runs the first plan, with the others
-    commented out.
-    """
+    """Launch lines of every plan as a shell script; it runs the first, the others are comments."""
     lines = ["#!/bin/sh", f"# {demand_words(named)}; {', '.join(named['targets']) or 'no targets'}"]
     for at, plan in enumerate(named["plans"], 1):
         mark = "" if at == 1 else "# "

@@ -1,7 +1,5 @@
 """Uneven experts of a run: its routing histogram as a load, and the gain from copies."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

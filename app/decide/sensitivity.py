@@ -1,7 +1,5 @@
 """Sensitivity of a deployment's figures to resources, its ridges, and the hardware it needs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -98,8 +96,7 @@ def _reader(resolved: Resolved) -> Resolved:
 
 
 def figures(resolved: Resolved) -> Figures:
-    """TTFT, TPOT [s] and output per device [tok/s] of a deployment, sequences that run at once, and
-    whether it fits (1 or 0).
+    """TTFT, TPOT [s], output per device [tok/s], sequences that run at once, whether it fits.
 
     For a static batch, or under the question's load, where requests that the cache cannot hold
     wait.
@@ -241,9 +238,7 @@ def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
 
 
 def _as_batch(resolved: Resolved, running: float) -> Resolved:
-    """A replica with a static batch of the sequences that run on it under the load, of `running`
-    on all.
-    """
+    """A replica with a static batch of its sequences under the load, of `running` on all."""
     s = resolved.scenario
     if s.kind == "batch":
         return resolved

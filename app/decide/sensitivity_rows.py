@@ -1,7 +1,5 @@
 """Sensitivities as a document: the output of `ridgeline sensitivity --json`, and its sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

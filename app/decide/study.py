@@ -11,8 +11,6 @@ A study is a mapping (YAML on the command line):
                 models); `config` replaces keys of the model's config: low-rank caches, windows
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
@@ -40,9 +38,7 @@ _RESOURCES = ("compute", "memory", "communication", "overhead")
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """rows: chip, format, technique, status, message, figures, and the limiting resource of each
-    phase.
-    """
+    """rows: chip, format, technique, status, message, figures, the limit of each phase."""
 
     title: str
     rows: tuple[dict[str, Any], ...]

@@ -1,7 +1,5 @@
 """Small charts as SVG text, so that a report needs no script and can be printed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

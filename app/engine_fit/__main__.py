@@ -3,8 +3,6 @@
 The same measurements always give the same files.  It takes a quarter of an hour on one core.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 

@@ -1,7 +1,5 @@
 """Output files of the fit: the engines' YAML, CSVs of devices and recipes, tables of errors."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import re
@@ -82,9 +80,7 @@ def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINE
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:
-    """Write the remaining error of each served run and its correction; returns the number of
-    rows.
-    """
+    """Write the remaining error and correction of each served run; returns their number."""
     rows = []
     for engine_fit in fitted:
         data, learned = engine_fit.data, engine_fit.learned

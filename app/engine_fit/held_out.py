@@ -4,8 +4,6 @@
 the same table, but writes only this table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

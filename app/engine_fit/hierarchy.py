@@ -56,9 +56,7 @@ class Design:
 
     @classmethod
     def of_targets(cls, targets: Sequence[Target]) -> Design:
-        """Parameters for the engine, each era, silicon and device, and the scales of each served
-        recipe.
-        """
+        """Parameters for engine, eras, silicon, devices, and the scales of each served recipe."""
         eras = np.array([t.facts["era"] for t in targets])
         systems = np.array([t.facts["system"] for t in targets])
         silicons = np.array([t.facts["family"] for t in targets])
@@ -150,9 +148,7 @@ class EngineFit:
     learned: Latents
 
     def refitted(self, kept: Mask) -> Array:
-        """The parameters fitted on the kept targets only, by one Gauss-Newton step from the whole
-        fit.
-        """
+        """The parameters fitted on the kept targets, by a Gauss-Newton step from the whole fit."""
         if kept.all():
             return self.at
         logs = self.logs + self.design.scales(self.at)

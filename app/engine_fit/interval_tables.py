@@ -12,8 +12,6 @@ For serving, the interval of each figure is widened with the load's distance fro
 with its number of users (`hardware_db.intervals.stretch`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,9 +76,7 @@ class HeldOutResidual:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The held-out points of a metric in one state of knowledge, and the powers of their
-    widening.
-    """
+    """The held-out points of a metric in one state of knowledge, with their widenings."""
 
     metric: str
     known: str

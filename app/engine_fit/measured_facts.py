@@ -4,8 +4,6 @@ Written to hardware_db/engines/measured.csv, which `app.question.measured_ranges
 only on the measurements, not on a fit: `python -m app.engine_fit.measured_facts` writes it again.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any

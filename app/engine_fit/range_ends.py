@@ -10,8 +10,6 @@ from measured runs.
 writes hardware_db/engines/range_ends.csv from the results of the last fit.  It takes a minute.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -88,9 +86,7 @@ def _beyond(engine: str, runs: MeasuredRuns, near: Any, distance: Array) -> Iter
 
 
 def _missed(run: FarRun, known: str) -> float:
-    """The residual divided by the half-width of its interval on that side; 1 at the interval's
-    end.
-    """
+    """The residual over the half-width of its interval on that side; 1 at the interval's end."""
     interval = held_out_interval(run.figure, "measured", known, run.engine)
     wide = float(
         stretch(np.array(run.novelty), np.array(run.users), interval.novelty, interval.crowd)
@@ -100,9 +96,7 @@ def _missed(run: FarRun, known: str) -> float:
 
 
 def growth(distances: Array, missed: Array) -> float:
-    """Growth of the width per unit of distance that maximises the likelihood of Laplace
-    residuals.
-    """
+    """Growth of the width per distance that maximises the likelihood of Laplace residuals."""
 
     def unlikely(rate: float) -> float:
         wide = 1.0 + rate * distances

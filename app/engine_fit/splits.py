@@ -1,8 +1,4 @@
-"""Errors on held-out configurations, models and devices, and after calibration with a few own
-runs.
-"""
-
-from __future__ import annotations
+"""Errors on held-out configurations, models and devices, and after a few own runs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -253,9 +249,7 @@ def own_runs_table(by_count: Mapping[int, Residuals]) -> list[dict[str, Any]]:
 
 
 def _runs_by_recipe(targets: Sequence[Target], chosen: Mask) -> Iterator[np.ndarray]:
-    """Targets of the chosen runs of each recipe with enough runs: TPOT and TTFT, [runs,
-    metrics].
-    """
+    """Targets of the chosen runs of recipes with enough of them: TPOT and TTFT, [runs, metrics]."""
     by_recipe: dict[str, dict[int, dict[str, int]]] = {}
     for at in (int(row) for row in np.flatnonzero(chosen)):
         if targets[at].facts["set"] == "serving":

@@ -1,7 +1,5 @@
 """The measured figures of each engine, with the facts by which splits leave them out."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Names and numbers of fields are those of the published schema (mlcommons/chakra,
 schema/protobuf/et_def.proto); other fields are skipped when a trace is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache

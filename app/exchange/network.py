@@ -4,8 +4,6 @@ A dimension has a form (Ring, FullyConnected, Switch), a number of devices, GB/s
 latency in ns per hop.  Source: astra-sim/astra-sim, inputs/network/analytical.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

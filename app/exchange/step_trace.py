@@ -1,7 +1,5 @@
 """A priced step as Chakra traces, one per device: operators in order, layer by layer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -91,8 +89,7 @@ def export(query: Query, phase: str) -> dict[str, bytes]:
 
 
 def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict[str, bytes]:
-    """File contents by name: one `step.RANK.et` per device, groups of ranks, the network, and a
-    note.
+    """Files by name: one `step.RANK.et` per device, groups of ranks, the network, a note.
 
     devices_of: the degrees tp, pp, dp, cp of the deployment.
 
@@ -175,11 +172,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def _number(node: Node, name: str, usual: float = 0.0) -> float:
-    """A numeric attribute of a node.
-
-    Raises:
-        InvalidValue: it is not a finite number.
-    """
+    """A numeric attribute of a node."""
     value = node.attributes.get(name, usual)
     if isinstance(value, str) or not np.isfinite(value):
         raise InvalidValue(

@@ -1,3 +1,1 @@
-"""Several models on a shared set of different machines: which model runs where, with how many
-replicas.
-"""
+"""Several models on shared, different machines: which runs where, with how many replicas."""

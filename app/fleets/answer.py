@@ -7,8 +7,6 @@ load, so when everything chosen has been simulated, the assignment is optimal fo
 loads.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -26,9 +24,7 @@ FULL = 1.0 - 1e-5
 
 @dataclass(slots=True)
 class _Tried:
-    """What is known about a replica.  load: the largest so far; simulated: whether `plan` was run
-    for it.
-    """
+    """What is known about a replica.  load: the largest so far; simulated: if `plan` ran for it."""
 
     replica: Replica
     load: float
@@ -261,9 +257,7 @@ def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> st
 def _displacing(
     q: FleetQuestion, problem: Problem, found: Assignment, model: int, able: set[int]
 ) -> str:
-    """Which models use the machines or the budget that a model needs: those preferred to it, by
-    priority.
-    """
+    """Which preferred models use the machines or the budget that a model needs, by priority."""
     mine = q.models[model].priority
     running = [
         one
@@ -305,7 +299,5 @@ def _runs(
 
 
 def _whole(model: FleetModel, load: float) -> float:
-    """The load of a replica as a question can state it: a whole number of requests in a closed
-    loop.
-    """
+    """The load of a replica as a question can state it: whole requests in a closed loop."""
     return float(math.ceil(load)) if model.unit == "open requests" else load

@@ -12,8 +12,6 @@ demands cannot change them.  With all served shares fixed, rent is minimised, th
 devices in use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,9 +71,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Models, machines and choices; budget: dollars per hour for all machines, None for no
-    limit.
-    """
+    """Models, machines and choices; budget: dollars per hour in all, None for no limit."""
 
     demands: tuple[Demand, ...]
     kinds: tuple[Kind, ...]

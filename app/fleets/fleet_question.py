@@ -7,8 +7,6 @@ machines    each with system, devices, count, and owned or a price
 models      each a question of `ridgeline plan` with a name, a tenant and a priority
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

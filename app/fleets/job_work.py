@@ -1,7 +1,5 @@
 """A fleet question as a background job of a page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.fleets.result import fleet

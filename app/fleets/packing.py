@@ -6,8 +6,6 @@ The form is exact, and its relaxation is as tight as that of cutting stock (Val√
 1999, doi:10.1023/A:1018952112615).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

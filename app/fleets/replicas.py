@@ -4,8 +4,6 @@ Shapes, figures and the check of targets come from `app.planning`, with many loa
 instead of many replicas for one load.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,9 +90,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """The replicas of a model on machines of one kind; why: the reason if there are none, else
-    "".
-    """
+    """The replicas of a model on machines of one kind; why: the reason if there are none."""
 
     replicas: tuple[Replica, ...]
     why: str = ""
@@ -148,11 +144,7 @@ def _with_load(query: Query, load: float) -> Query:
 
 
 def _of_family(family: Family, query: Query) -> list[Replica]:
-    """The replicas of a family that serve some load within the targets.
-
-    Raises:
-        RidgelineError: the system lacks a figure that an operator needs.
-    """
+    """The replicas of a family that serve some load within the targets."""
     table = _rows(family, query)
     table = table[:, aggregated.holds(family, table[:4])] if table.size else table
     if not table.size:
@@ -203,9 +195,7 @@ def _most_loads(family: Family, table: Array, query: Query) -> Array:
 
 
 def _between(low: float, high: float, query: Query) -> Array:
-    """Increasing loads between one within the targets and one that misses them: `_BETWEEN` and
-    `_EQUAL`.
-    """
+    """Increasing loads between one within the targets and one that misses them."""
     whole = demand.amount(query.question)
     replicas = max(np.ceil(whole / high), 1.0) + np.arange(_EQUAL)
     loads = np.append(np.geomspace(low, high, _BETWEEN + 2)[1:-1], whole / replicas)

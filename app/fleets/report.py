@@ -1,7 +1,5 @@
 """A fleet's answer as a document, as table rows, and in sentences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

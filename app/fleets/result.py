@@ -1,7 +1,5 @@
 """The result of `ridgeline.fleet`: a table of what runs where, the document, and a short repr."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

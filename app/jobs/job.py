@@ -69,9 +69,7 @@ class Job:
             self._take(error)
 
     def _take(self, error: str) -> None:
-        """Take the result of a finished job, or the reason for its failure, and remove
-        its files.
-        """
+        """Take the result of a finished job, or why it failed, and remove its files."""
         try:
             if not error:
                 self.result, self.size_bytes = self.files.read_result()

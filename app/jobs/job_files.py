@@ -5,8 +5,6 @@
 The server writes the order and `cancel`, the worker the rest; each file is written atomically.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Lanes of the queue: kinds of work, how many run at once, and their limits."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 

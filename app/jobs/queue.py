@@ -1,7 +1,5 @@
 """The queue of a server: jobs start in order of submission, up to a number per lane."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

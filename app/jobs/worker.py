@@ -7,8 +7,6 @@ If the guard itself is killed, the kernel ends the worker (Linux).  On systems w
 worker watches the pipe itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
@@ -63,9 +61,7 @@ def _guard(worker: int, files: JobFiles, limit_s: float) -> int:
 
 
 def _watch(limit_s: float, end: Callable[[str], object]) -> None:
-    """Call `end` with the reason when the time is over, or with "" when the server closes the
-    pipe.
-    """
+    """Call `end` with the reason when the time is over, or with "" when the server is gone."""
 
     def wait_for_server() -> None:
         os.read(0, 1)
@@ -82,9 +78,7 @@ def _minutes(seconds: float) -> str:
 
 
 def _end(worker: int) -> None:
-    """Ask the worker to end, so that it can end its own programs and remove its files; then kill
-    it.
-    """
+    """Ask the worker to end its programs and remove its files; then kill it."""
     for ask in (signal.SIGTERM, signal.SIGKILL):
         _signal_group(worker, ask)
         time.sleep(GRACE_S)
@@ -102,9 +96,7 @@ def _signal_group(worker: int, number: signal.Signals) -> None:
 
 
 def _end_orphans() -> None:
-    """Kill processes that the worker left behind: orphans become children of this process
-    (Linux).
-    """
+    """Kill what the worker left behind: orphans become children of this process (Linux)."""
     while children := _children():
         for child in children:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -151,9 +143,7 @@ def _leave(files: JobFiles, why: str) -> NoReturn:
 
 
 def _become_worker(guard: int) -> None:
-    """Leave the guard's process group, die with the guard, and be killed first when memory runs
-    out.
-    """
+    """Leave the guard's process group, die with the guard, and be killed first without memory."""
     _lead_group(os.getpid())
     _linux_process_control(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != guard:
@@ -170,9 +160,7 @@ def _linux_process_control(option: int, value: int) -> None:
 
 
 def _limit_memory(size: int) -> None:
-    """Limit the memory that is written to; memory that is only reserved, as by PyTorch, is not
-    counted.
-    """
+    """Limit the memory that is written to, not memory that is only reserved, as by PyTorch."""
     if sys.platform == "linux":
         import resource
 

@@ -1,10 +1,7 @@
-"""Words about devices: "8 h100", "2 nodes of 8 h100", "tp4", and what their number means in a
-question.
+"""Words about devices, "8 h100", "2 nodes of 8 h100", "tp4", and what their number means.
 
 Functions of words: as in `app.line.load_words`.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from app.line.line import Line
@@ -16,6 +17,14 @@ from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from genz_core.validity import OnError
+
+#: The function of each verb, imported when it is needed.
+_VERBS: Mapping[str, str] = {
+    "estimate": "app.scenario.results:estimate", "serve": "app.scenario.results:serve",
+    "simulate": "app.simulation.result:simulate", "plan": "app.planning.result:plan",
+    "sensitivity": "app.decide.sensitivity_rows:document",
+    "economics": "app.decide.economics:economics",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,7 @@ def answer(text: str, sources: Sources = dict, *, on_error: OnError = "raise") -
     line = readable(text)
     query = ask(line.verb, line.given, sources)
     more = {"on_error": on_error} if "on_error" in extras_of(line.verb) else {}
-    return Answered(line, query, _VERBS[line.verb](query, **more))
+    return Answered(line, query, resolve_name(_VERBS[line.verb])(query, **more))
 
 
 def readable(text: str) -> Line:
@@ -110,45 +119,3 @@ def command(line: Line) -> list[str]:
         else:
             options += [option, literals.text(value)]
     return ["ridgeline", line.verb, str(line.given.get("model", "")), *options]
-
-
-def _estimate(query: Query, on_error: OnError) -> Any:
-    from app.scenario import results
-
-    return results.estimate(query, on_error)
-
-
-def _serve(query: Query, on_error: OnError) -> Any:
-    from app.scenario import results
-
-    return results.serve(query, on_error)
-
-
-def _simulate(query: Query) -> Any:
-    from app.simulation import result
-
-    return result.simulate(query)
-
-
-def _plan(query: Query) -> Any:
-    from app.planning import result
-
-    return result.plan(query)
-
-
-def _sensitivity(query: Query) -> Any:
-    from app.decide import sensitivity_rows
-
-    return sensitivity_rows.document(query)
-
-
-def _economics(query: Query) -> Any:
-    from app.decide import economics
-
-    return economics.economics(query)
-
-
-_VERBS: Mapping[str, Callable[..., Any]] = {
-    "estimate": _estimate, "serve": _serve, "simulate": _simulate, "plan": _plan,
-    "sensitivity": _sensitivity, "economics": _economics,
-}  # fmt: skip

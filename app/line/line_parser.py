@@ -5,8 +5,6 @@ Words may come in any order.  At every word the functions of `load_words`, `devi
 unread, and are listed with the closest known words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from app.line import device_words, load_words, parameter_words

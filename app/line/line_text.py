@@ -1,8 +1,4 @@
-"""A question as a line that reads back as the same question; it contains only non-default
-values.
-"""
-
-from __future__ import annotations
+"""A question as a line that reads back as the same question, without defaults."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ Each function gets the unread words, stores what the first of them state, and re
 their number, 0 if they are not of its kind.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

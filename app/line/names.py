@@ -1,7 +1,5 @@
 """Names in a line: a model, a system, an engine with its version, a number format."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Functions of words: as in `app.line.load_words`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.line import names

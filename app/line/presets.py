@@ -1,7 +1,5 @@
 """Usual loads by name; a line contains the name, a form has a button for each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A question as a sentence in parts, so that a page can grey out the parts that it does not use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

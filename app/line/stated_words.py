@@ -1,7 +1,5 @@
 """The content of a line's words, collected as they are read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,9 +98,7 @@ class Stated:
         self.searches = self.searches or least != most
 
     def values(self) -> dict[str, Any]:
-        """All values by parameter; a usual load loses its number of users if the line has another
-        load.
-        """
+        """All values by parameter; another load in the line replaces that of a usual one."""
         loaded = set(LOADS) & set(self.given)
         usual = {name: v for name, v in self.usual.items() if not (loaded and name in LOADS)}
         return {**usual, **self.given}

@@ -1,7 +1,5 @@
 """Words of a line that are not understood, with the closest known words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

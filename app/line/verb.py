@@ -1,7 +1,5 @@
 """The verb of a line: the one at its beginning, otherwise the one that its values need."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from app.question.question import LOADS

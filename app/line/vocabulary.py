@@ -1,7 +1,5 @@
 """Words for parameters: their names, units of their values, choices of a single parameter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 
@@ -58,9 +56,7 @@ def parameters() -> Mapping[str, Parameter]:
 
 @cache
 def choices() -> Mapping[str, str]:
-    """Words that are a choice of only one parameter, with the parameter; without names of
-    parameters.
-    """
+    """Words that are a choice of only one parameter, with it; without names of parameters."""
     owners: dict[str, list[str]] = {}
     for word, name in _choices_with_owners():
         owners.setdefault(word, []).append(name)

@@ -1,7 +1,5 @@
 """The words of a line, and numbers with their units."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
@@ -40,9 +38,7 @@ def quoted(text: str) -> str:
 
 
 def split_unit(word: str, units: Sequence[str]) -> tuple[str, str]:
-    """(number, unit) of a word such as "20/s" or "16users", the longest unit first; ("", "") for
-    other words.
-    """
+    """(number, unit) of "20/s" or "16users", the longest unit first; ("", "") for other words."""
     low = word.casefold()
     for unit in sorted(units, key=len, reverse=True):
         number = low.removesuffix(unit)

@@ -1,7 +1,5 @@
 """The best shipped measured run of a model and a device near a load: what has been reached."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache

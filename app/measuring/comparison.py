@@ -1,7 +1,5 @@
 """Profiler reports against predictions: the comparison, its rows in display units, its verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,9 +88,7 @@ def system_of(*reports: Report) -> System | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, with what was priced, the fields filled from the run, and the certainty of each
-    fact.
-    """
+    """A comparison, what was priced, the fields filled from the run, and each fact's certainty."""
 
     comparison: Comparison
     resolved: Resolved
@@ -151,11 +147,7 @@ def compare_asked(
 
 
 def _of_a_batch(query: Query) -> Question:
-    """The question, checked to name a model and to have a static batch as its load.
-
-    Raises:
-        InvalidValue: no model, or another load.
-    """
+    """The question, checked to name a model and to have a static batch as its load."""
     if "model" not in query.given:
         raise InvalidValue("give the name of the model that ran in the reports")
     question = query.question

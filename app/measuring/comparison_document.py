@@ -1,7 +1,5 @@
 """A comparison of reports with their prediction, as `ridgeline compare --json` prints it."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

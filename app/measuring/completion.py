@@ -1,7 +1,5 @@
 """A scenario completed from what ran, and contradictions between the two."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -305,9 +303,7 @@ def system_differs(system: System, ran: WhatRan) -> list[Difference]:
 
 
 def _other_engine(priced: str, ran: str) -> bool:
-    """Whether two engines are of different families; "hf" and "hf-this-machine" are of the same
-    one.
-    """
+    """Whether two engines are of different families ("hf" and "hf-this-machine" are of one)."""
     return priced != "generic" and priced.partition("-")[0] != ran.partition("-")[0]
 
 

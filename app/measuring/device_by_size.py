@@ -1,7 +1,5 @@
 """The device of reports that do not name it, from its number of units and its memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,9 +13,7 @@ _SAME_MEMORY = 0.1
 
 
 def with_device(ran: WhatRan, reports: Sequence[Report]) -> WhatRan:
-    """What ran, completed with the only system that has the units and memory of an unnamed
-    device.
-    """
+    """What ran, with the only system that has the units and memory of an unnamed device."""
     if ran.device is not None:
         return ran
     for device in (device for report in reports for device in report.devices):

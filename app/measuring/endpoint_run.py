@@ -1,7 +1,5 @@
 """Measured endpoints among the kept runs: their result file, and figures for the list."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,9 +81,7 @@ def listed(found: ServingMeasurement, facts: Mapping[str, Any]) -> Measurement:
 
 
 def _timing(found: ServingMeasurement, name: str) -> PhaseTiming:
-    """Samples of a latency: of every request where they are listed, otherwise its median
-    or mean.
-    """
+    """Samples of a latency: of every listed request, otherwise its median or mean."""
     rows: pd.DataFrame | None = found.requests
     if rows is not None:
         samples = rows.loc[rows["ok"], f"{name}_s"].dropna().to_numpy()[:_MOST_SAMPLES]

@@ -4,8 +4,6 @@ Evidence takes precedence over labels.  A name that fits several boards is resol
 memory and bandwidth where the report states these; otherwise the user is asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

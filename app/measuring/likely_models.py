@@ -1,7 +1,5 @@
 """Shipped models that may be what a report shows, by the shapes of its products and its name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any

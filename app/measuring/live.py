@@ -1,7 +1,5 @@
 """Run a model locally as a run configuration describes.  `run_store.keep` stores the outcome."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import shutil

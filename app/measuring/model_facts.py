@@ -1,6 +1,4 @@
-"""Facts of a model's graph that can be compared with a report: widths, layers, shapes of
-products.
-"""
+"""Facts of a model's graph to compare with a report: widths, layers, shapes of products."""
 
 from __future__ import annotations
 

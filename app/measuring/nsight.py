@@ -4,8 +4,6 @@ The model runs as a separate program, with torch's profiler and the static analy
 profiler and Nsight use the same driver interface, and the analysis would be timed, too.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A finished run before it is kept: its measurement, the inputs of its prediction, its files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -9,8 +9,6 @@ priced.json        the names of system and engine, the degree, and how many laye
 A folder may come from another machine, so nothing in it refers to a file outside of it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -162,11 +160,7 @@ def own_context(folder: Path, measurement: Measurement) -> RunContext:
 
 
 def _priced(folder: Path) -> dict[str, Any]:
-    """priced.json, checked; defaults for older runs without it.
-
-    Raises:
-        MeasurementError: it is damaged.
-    """
+    """priced.json, checked; defaults for older runs without it."""
     known: dict[str, Any] = {"system": "", "engine": "", "tp": 1, "layers": 0}
     file = folder / _PRICED
     if not file.is_file():

@@ -1,7 +1,5 @@
 """Predictions for runs on this machine: the inputs of a run's prediction, and the priced rows."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,18 +74,14 @@ def config_at(path: Path) -> dict[str, Any] | str:
 
 
 def with_cut_config(settings: RunSettings) -> RunSettings:
-    """The settings with a config of only `settings.layers` layers; unchanged where all
-    layers run.
-    """
+    """The settings with a config of only `settings.layers` layers, unchanged for all."""
     if isinstance(settings.config, str):
         return settings
     return dataclasses.replace(settings, config=cut_config(settings.config, settings.layers))
 
 
 def cut_config(config: Mapping[str, Any], layers: int) -> Mapping[str, Any]:
-    """A config of only `layers` layers; unchanged for 0, or where it does not state their
-    number.
-    """
+    """A config of only `layers` layers; unchanged for 0, or if it states no number."""
     if not layers or "num_hidden_layers" not in config:
         return config
     whole = config["num_hidden_layers"]
@@ -272,9 +266,7 @@ def _prediction_figures(
 def interval_figures(
     phase: str, predicted_s: float, bound_s: float, measured_s: float, context: RunContext
 ) -> dict[str, Any]:
-    """Bound and prediction of a step, its 80 % interval, and whether the measurement lies
-    inside.
-    """
+    """Bound and prediction of a step, its 80 % interval, whether the measurement is inside."""
     figure = "prefill_s" if phase == "prefill" else "decode_step_s"
     system = context.system
     interval = _intervals(context)[figure] if system else None
@@ -289,9 +281,7 @@ def interval_figures(
 
 
 def _intervals(context: RunContext) -> Mapping[str, Interval | None]:
-    """The intervals of a run's single steps; none for a model, split or format that was never
-    measured.
-    """
+    """The intervals of a run's single steps; none for what was never measured."""
     assert context.system is not None
     if context.model is None:
         return intervals.of_load(context.system, context.engine)

@@ -1,7 +1,5 @@
 """A run over prompts: TTFT and TPOT of each with its prediction."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -138,9 +136,7 @@ def _predicted(
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Median absolute errors of TTFT and TPOT over the prompts that ran; NaN if none was
-    predicted.
-    """
+    """Median absolute errors of TTFT and TPOT over the prompts that ran; NaN without any."""
     found: dict[str, Any] = {}
     for name in ("ttft", "tpot"):
         errors = [abs(row[f"{name}_error"]) for row in rows if math.isfinite(row[f"{name}_error"])]

@@ -1,7 +1,5 @@
 """Measure a model split over several processes of this machine."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

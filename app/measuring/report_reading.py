@@ -1,7 +1,5 @@
 """Reading uploaded reports from their bytes, here or in a separate process."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results of serving benchmarks as rows: everything known, or what fits in a terminal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict

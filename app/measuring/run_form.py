@@ -1,7 +1,5 @@
 """Run configurations before they run: composed from a page's form, with their names checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

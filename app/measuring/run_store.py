@@ -1,7 +1,5 @@
 """Runs measured and kept on this machine: the measurement, its comparison, its artifacts."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence

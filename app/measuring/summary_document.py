@@ -1,7 +1,5 @@
 """Figures of a report as `ridgeline import --json` and metrics.json write them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

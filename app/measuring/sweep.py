@@ -1,7 +1,5 @@
 """Measure prefill and decode steps over a grid of batches and lengths, and predict each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Threads of runs on a CPU, and how contended its cores were."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

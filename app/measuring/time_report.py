@@ -5,8 +5,6 @@ of the model and the device.  A change is priced anew, and its predicted relativ
 to the measured time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -46,9 +44,7 @@ class Spent:
 
     @property
     def to_win_s(self) -> float:
-        """Time that could be saved according to other runs or the prediction, the larger of both, 0
-        for none.
-        """
+        """Time to save by other runs or by the prediction, the larger of both, 0 for none."""
         sides = [s for s in (self.predicted_s, self.best_s) if s > 0]
         return max(self.measured_s - max(min(sides), self.bound_s), 0.0) if sides else 0.0
 
@@ -207,9 +203,7 @@ def worth(
 
 
 def of_profile(compared: Compared) -> tuple[TimeReport, ...]:
-    """A report for each compared phase; none where what ran differs from what is priced, or where a
-    check of the phase fails.
-    """
+    """A report for each compared phase; none if what ran is not priced, or a check fails."""
     if compared.filled.differences:
         return ()
     comparison = compared.comparison

@@ -4,8 +4,6 @@ The engine's shipped figures price a fused graph.  A report that shows norms as 
 priced with those kernels: the traffic of each piece follows from what it reads and writes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from app.scenario.scenario import Resolved

@@ -1,11 +1,8 @@
 """One step of a model's graph priced, from its builder or from a trace, and both compared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 import genz_core
@@ -93,29 +90,6 @@ def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:
     if phase == "prefill":
         return genz_core.prefill(runs, resolved.system, scenario.workload, degrees, resolved.engine)
     return genz_core.decode(runs, resolved.system, scenario.workload, degrees, resolved.engine)
-
-
-def operators_by_key(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:
-    """Step and row of every operator that takes time, the longest of each side first.
-
-    Keys are "<side> op:<row>", such as "builder op:7".  steps: by side, "builder" and "trace".
-    """
-    return {
-        f"{side} op:{row}": (step, row)
-        for side, step in steps.items()
-        for row in np.argsort(-step.operators_s[:, 0], kind="stable")
-        if step.operators_s[row, 0] > 0
-    }
-
-
-def operator_label(key: str, step: StepEstimate, row: int, *, with_side: bool) -> str:
-    """The label of an operator in a list: "qkv_proj · layers 0–31, trace".
-
-    key: of `operators_by_key`.  with_side: whether to name builder or trace.
-    """
-    op = step.graph.ops[row]
-    side = f", {key.partition(' ')[0]}" if with_side else ""
-    return f"{op.name} · {operator_place(op)}{side}"
 
 
 def operator_place(op: Op) -> str:

@@ -1,7 +1,5 @@
 """The layer graph of a step: ends of the model, groups of equal layers, their parts, operators."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -50,9 +48,7 @@ class ModulePart:
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """Layers with the same operators; `layers` is empty for operators before or after all
-    layers.
-    """
+    """Layers with the same operators; `layers` is empty before and after all layers."""
 
     layers: tuple[int, ...]
     parts: tuple[ModulePart, ...]

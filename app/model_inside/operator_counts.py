@@ -1,7 +1,5 @@
 """The operators of one step of a model, counted without hardware: the verb `ops`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

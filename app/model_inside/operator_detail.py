@@ -1,7 +1,5 @@
 """One operator in detail: the formula of its FLOPs with numbers inserted, and its tensors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace

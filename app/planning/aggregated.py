@@ -1,6 +1,4 @@
-"""Replicas that do both prefill and decode: all degrees and replica counts of a family in one
-call.
-"""
+"""Replicas that do both prefill and decode: all shapes and counts of a family at once."""
 
 from __future__ import annotations
 
@@ -52,9 +50,7 @@ def price(family: Family, query: Query) -> Candidates:
 
 
 def holds(family: Family, degrees: Array) -> Mask:
-    """Whether a replica of each shape holds the weights and one request, [shapes]; degrees: as
-    `space.shapes`.
-    """
+    """Whether a replica of each shape holds the weights and one request, [shapes]."""
     resolved, lengths = family.resolved, demand.lengths(family.question)
     deployed = deploy(resolved.model, resolved.system, resolved.engine)
     load = Workload(1.0, prompt_tokens(resolved.model, lengths.prompt), lengths.output)

@@ -1,7 +1,5 @@
 """The answer to a question: the plans, why the others lose, what would help, what to measure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -98,9 +96,7 @@ def answer(
 
 
 def _fewest(found: Found, short: Shortlist) -> int | None:
-    """The candidate with the fewest devices that meets the targets: among simulated ones, or in
-    closed form where none is.
-    """
+    """The candidate with the fewest devices that meets the targets, simulated ones first."""
     if not found.query.question.simulate:
         return fewest_devices(found)
     if short.smaller:

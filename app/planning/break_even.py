@@ -1,8 +1,4 @@
-"""Where drafts, and separate prefill pools, stop paying off: comparison with and without,
-by load.
-"""
-
-from __future__ import annotations
+"""Where drafts, and separate prefill pools, stop paying off: with and without, by load."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What would have to change where no deployment meets the targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -39,18 +37,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Met:
-    """A search, and the candidates that meet its targets, [candidates], simulated if that is
-    requested.
-    """
+    """A search, and its candidates that meet the targets, [candidates]; simulated on request."""
 
     found: Found
     at: NDArray[np.intp]
 
 
 def changes(found: Found) -> list[Change]:
-    """Single changes that would allow a plan, each priced; for a search whose candidates
-    all miss.
-    """
+    """Single changes that would allow a plan, each priced; if all candidates miss."""
     single = [*_easier_targets(found), *_other_spaces(found)]
     return single or _two_at_once(found.query)
 
@@ -126,9 +120,7 @@ def _other_spaces(found: Found) -> Iterator[Change]:
 
 
 def _among(query: Query, least: int, most: int) -> Query:
-    """The question with other devices, without prefill pools, whose number grows with the square of
-    the devices.
-    """
+    """The question with other devices, without pools, whose number grows with their square."""
     pools = "aggregated" if "aggregated" in kinds(query.question) else query.question.pools
     q = replace(query.question, devices=(least, most), pools=pools)
     return replace(query, question=q)

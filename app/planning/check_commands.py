@@ -1,7 +1,5 @@
 """Commands that check a running plan: its load, and a judgement of the result."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 

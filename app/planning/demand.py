@@ -1,7 +1,5 @@
 """The load of a planning question: its amount, mean lengths, and the means of a trace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

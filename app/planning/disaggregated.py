@@ -1,8 +1,4 @@
-"""Deployments with a separate prefill pool: every pair of worker shapes and counts of two
-families.
-"""
-
-from __future__ import annotations
+"""Deployments with a separate prefill pool: all pairs of worker shapes of two families."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -198,11 +194,7 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
 
 
 def _refuse(question: Question) -> None:
-    """Refuse options that are not priced with prefill workers.
-
-    Raises:
-        InvalidValue: prompts that wait for others (`batch_wait`), cache tiers.
-    """
+    """Refuse options that are not priced with prefill workers."""
     if tiers := tiers_of(question):
         raise InvalidValue(f"cache tiers of prefill workers: not priced in closed form; simulate "
                            f"them, or leave out {tiers[0]}_cache_gib")  # fmt: skip

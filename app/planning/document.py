@@ -1,7 +1,5 @@
 """An answer as a document: the output of `ridgeline plan --json`, and the rows of its table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict

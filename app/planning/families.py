@@ -1,8 +1,4 @@
-"""Families of deployments: combinations of a system, an engine and number formats, which are not
-array axes.
-"""
-
-from __future__ import annotations
+"""Families of deployments: a system, an engine and number formats, which are no array axes."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -127,9 +123,7 @@ class Family:
         return own
 
     def _validated_as(self, plain: Resolved) -> Model:
-        """The model whose measurements count as evidence: the drafting one if such runs were
-        measured.
-        """
+        """The model whose runs count as evidence: the drafting one if such runs were measured."""
         drafts = self.speculation is not None and not self._other_drafts
         return self.resolved.model if drafts else plain.model
 
@@ -272,11 +266,7 @@ def families(query: Query) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
 def _resolved(
     query: Query, system: SystemSource | System, engine: str, weights: str, kv: str
 ) -> Resolved:
-    """The resolved names of a family; without drafts and offload.
-
-    Raises:
-        RidgelineError: as `resolve_objects`, or a model that cannot serve the question.
-    """
+    """The resolved names of a family; without drafts and offload."""
     none = {name: getattr(STANDARD, name) for name in (*_DRAFTS, "offload")}
     question = replace(
         query.question, system=_named(system), engine=engine, weights=weights, kv=kv, **none

@@ -5,8 +5,6 @@ Processes exchange and files store only arrays and texts; whoever prices a famil
 again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

@@ -197,9 +197,7 @@ def _words(
     context: int,
     row: Mapping[str, float],
 ) -> tuple[list[str], list[str], dict[str, str]]:
-    """The options of a server, notes on settings that no option expresses, and the file that they
-    refer to.
-    """
+    """The options of a server, notes on settings that none expresses, and their file."""
     options, kept = flags["options"], flags.get("settings", {})
     settings = {**_asked(family, pool, context), **_shared(family, row)}
     values = _values(family, context)
@@ -317,9 +315,7 @@ def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
 
 
 def _context(family: Family, query: Query) -> int:
-    """Most tokens per sequence that a server must support: the longest sequence, limited by the
-    model's positions.
-    """
+    """Most tokens of a sequence that a server must support, limited by the model's positions."""
     longest = sum(demand.longest(query))
     if demand.trace_of(query) is None:
         q = family.question

@@ -1,7 +1,5 @@
 """The one measurement that would narrow the best plan's interval most, as a command to run."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -102,9 +100,7 @@ def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
 
 
 def _ratio_of(question: Question) -> float:
-    """Shortest over longest length to draw: as requested, otherwise from the variation of
-    lengths.
-    """
+    """Shortest over longest length to draw: as asked, otherwise from their variation."""
     return question.length_ratio or 1.0 - VARIATION
 
 

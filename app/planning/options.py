@@ -1,7 +1,5 @@
 """A question written as the options of a command."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -5,8 +5,6 @@ the simulated mean is lower, the mean and all percentiles are scaled up by the s
 simulated mean is kept.  Where there is no validation, mean and percentiles are those simulated.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -119,9 +117,7 @@ def _simulated(
 
 
 def _grows(outcome: Run) -> bool:
-    """Whether the number of open requests grows as long as requests arrive: the rate is not
-    sustained.
-    """
+    """Whether open requests grow as long as requests arrive: the rate is not sustained."""
     answers = outcome.simulation
     begin = np.asarray(answers.arrival_s, dtype=float)
     end = np.nan_to_num(begin + answers.e2e_s, nan=np.inf)
@@ -137,11 +133,7 @@ def _grows(outcome: Run) -> bool:
 
 
 def _refuse(family: Family) -> None:
-    """Refuse options that the simulation does not support.
-
-    Raises:
-        InvalidValue: several answers to a prompt, a cache or weights on the host.
-    """
+    """Refuse options that the simulation does not support."""
     q = family.question
     unknown = {
         "several answers to a prompt": sharing.branches(q) > 1,
@@ -206,9 +198,7 @@ def _lifetime_s(question: Question, e2e_s: float) -> float:
 
 
 def _requests(question: Question, lifetime_s: float) -> int:
-    """Counted requests of the whole deployment: enough for several lifetimes, so that it
-    is busy.
-    """
+    """Counted requests of the deployment: several lifetimes, so that it is busy."""
     amount = demand.amount(question)
     if demand.is_closed(question):
         return int(np.clip(amount * _LIVES, _LEAST, max(_MOST, amount * _LIVES)))

@@ -1,7 +1,5 @@
 """An answer in words, for the terminal, beside the table of its plans."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,9 +25,7 @@ def ranked_words(named: Mapping[str, Any]) -> str:
 
 
 def priced_words(named: Mapping[str, Any]) -> str:
-    """How many deployments were priced, and how many meet the targets, or sustain the load where
-    there are none.
-    """
+    """How many deployments were priced, and how many meet the targets or sustain the load."""
     good = "meet the targets" if named["targets"] else "sustain the load"
     return f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} {good}"
 

@@ -7,8 +7,6 @@ Kinds of deployments without validation have twice the spread of plain ones, an 
 `app.planning.reliability` shows how often targets were met at each probability.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from app.planning import demand

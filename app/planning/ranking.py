@@ -1,7 +1,5 @@
 """The order of the candidates that meet every target, and how close the others are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,9 +108,7 @@ class Ranking:
         return at[np.lexsort(rounded[::-1])]
 
     def best_each(self, candidates: Candidates, order: Order) -> Order:
-        """The order without deployments that differ from an earlier one only in their
-        batch limit.
-        """
+        """The order without deployments that repeat an earlier one with another batch limit."""
         columns = [candidates.family[order], *(candidates.columns[n][order] for n in _SAME)]
         first = np.unique(np.stack(columns), axis=1, return_index=True)[1]
         return order[np.sort(first)]
@@ -142,9 +138,7 @@ def ranking(
 
 
 def _rounded(key: NDArray[Any]) -> Array:
-    """A key rounded to ten digits, so that equal deployments compare equal whatever the order of
-    summation.
-    """
+    """A key of ten digits, so that equal deployments are equal in any order of summation."""
     values = np.asarray(key, dtype=float)
     finite = np.isfinite(values) & (values != 0.0)
     scale = np.ones_like(values)

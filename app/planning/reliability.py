@@ -6,8 +6,6 @@ met it. The rows were used to fit the engines' constants, so this tests the form
 its width comes from points that were not fitted (`app.planning.probability`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -139,9 +137,7 @@ def document(records: Sequence[Mapping[str, Any]], day: str = "") -> str:
 
 
 def of_choices() -> list[Row]:
-    """Predicted and observed probability of choices on measured frontiers, one row per split and
-    class.
-    """
+    """Predicted and observed probability of choices on measured frontiers, by split and class."""
     rows = []
     for split, loads in held_out_loads().items():
         kept = shipped_correction(split)

@@ -1,7 +1,5 @@
 """The result of `ridgeline.plan`: the plans as a table, the document, and a short repr."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

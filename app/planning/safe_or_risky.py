@@ -5,8 +5,6 @@ A measurement of the risky choice shows whether it meets the targets.  It is wor
 call is close: the probability that it does, times what it then saves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,9 +43,7 @@ def pair(short: Shortlist) -> tuple[Plan, Plan] | None:
 
 
 def settling(found: Found, short: Shortlist) -> Settling | None:
-    """The run that settles whether to take the risk; None without two choices, or without a close
-    call.
-    """
+    """The run that settles whether to take the risk; None without two close choices."""
     both = pair(short)
     if both is None or not both[0].probability < _SURE or _apart(found, short, *both) > _CLOSE:
         return None

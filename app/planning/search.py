@@ -1,8 +1,4 @@
-"""The search: price every candidate of a space in closed form, and order those that meet the
-targets.
-"""
-
-from __future__ import annotations
+"""The search: price every candidate of a space in closed form, order those within targets."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ fresh draw of arrivals, not from the one that selected it.  If the simulation of
 from the closed form, its other candidates are corrected accordingly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -80,9 +78,7 @@ class Shortlist:
 
     @property
     def held(self) -> list[Plan]:
-        """All candidates shown that meet the targets: the plans, then the gamble, the safe and the
-        smaller one.
-        """
+        """All candidates shown that meet the targets: plans, gamble, safe and smaller one."""
         return [*self.plans, *filter(None, (self.smaller, self.gamble, self.safe))]
 
     def is_simulated(self, at: int) -> bool:
@@ -135,9 +131,7 @@ def _gambles(found: Found, short: Shortlist) -> list[int]:
 
 
 def _safe(found: Found, short: Shortlist) -> list[int]:
-    """Candidates that meet the targets with probability `SAFE`, best first; empty if the best plan
-    does.
-    """
+    """Candidates with probability `SAFE` of the targets, best first; empty if the best plan has."""
     best = short.plans[0].probability if short.plans else np.nan
     if not found.targets or not best < SAFE:
         return []
@@ -257,9 +251,7 @@ class _Trials:
         return float(likely(one, self.found.targets, self.found.query.question, leeway)[0])
 
     def _take(self, at: int, outcome: Simulated) -> None:
-        """Replace closed-form figures by simulated ones, and update everything that depends on
-        them.
-        """
+        """Replace closed-form figures by simulated ones, and all that depends on them."""
         before, after = self.found.candidates.columns, self.result.candidates.columns
         family, use = int(self.found.candidates.family[at]), float(before["utilisation"][at])
         for name, value in outcome.figures.items():
@@ -310,9 +302,7 @@ class _Trials:
                 result.smaller = self._plan(at)
 
     def _first(self, order: Sequence[int], least: float) -> Plan | None:
-        """The first of some candidates that meets the targets when simulated, with the required
-        probability.
-        """
+        """The first candidate that meets the targets when simulated, as probably as asked."""
         result = self.result
         known = {plan.at: plan for plan in (*result.plans, result.smaller) if plan}
         for at in order[:_MOST_BESIDE]:
@@ -322,9 +312,7 @@ class _Trials:
         return None
 
     def _judge_the_rest(self) -> None:
-        """Without any plan, correct the candidates that were not simulated by their family's
-        simulations.
-        """
+        """Without a plan, correct what was not simulated by its family's simulations."""
         candidates = self.result.candidates
         known = np.isin(np.arange(len(candidates)), list(self.result.rejected))
         for family, column in self.scale:

@@ -1,7 +1,5 @@
 """The deployments to try: degrees that split a model, replicas, limits of a batch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -85,9 +83,7 @@ def kinds(question: Question) -> tuple[str, ...]:
 
 
 def reach(system: System) -> float:
-    """Most devices that the links of a system connect: 1 without links, infinite without
-    a limit.
-    """
+    """Most devices that a system's links connect: 1 without links, infinite if unlimited."""
     domains = [math.inf if link.domain == 0 else link.domain for link in system.links]
     return max([1.0, *domains])
 
@@ -140,9 +136,7 @@ def _degrees(
 
 
 def split(question: Question, tp: Any, pp: Any, dp: Any, ep: Any) -> Parallelism:
-    """Degrees of a replica, numbers or arrays, with the other parallelism fields of the
-    question.
-    """
+    """Degrees of a replica, numbers or arrays, with the question's other parallelism."""
     own = replace(question.parallelism, cp=1, micro_batches=0, sequence_parallel=False)
     return replace(own, tp=tp, pp=pp, dp=dp, ep=ep)
 

@@ -9,8 +9,6 @@
 Or individual rows under `points`, each with the values that differ from the rest of the file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

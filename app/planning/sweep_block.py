@@ -1,7 +1,5 @@
 """Rows of a block, priced together: the columns of the points file as arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Parts are kept in a folder beside the table, named after the sweep's definition;
 started again prices the missing ones, writes the complete table, and removes the folder.
 """
 
-from __future__ import annotations
-
 import csv
 import shutil
 from collections.abc import Callable, Iterator
@@ -100,9 +98,7 @@ def table(axes: SweepAxes, *, bounds_only: bool = False) -> Columns:
 
 
 def frontier(columns: Columns) -> Columns:
-    """The rows that no other row beats in TPOT and tokens per second and device, among those that
-    fit.
-    """
+    """The rows that fit and that no other beats in TPOT and tokens per second and device."""
     good = np.flatnonzero(columns["status"] == "ok")
     pair = (columns[name][good] for name in ("tpot_s", "output_tokens_per_s_per_device"))
     kept = good[pareto(*pair)]
@@ -246,9 +242,7 @@ def _as_csv(parts: Iterator[Any], draft: Path) -> int:
 
 
 def _cells(column: Any) -> list[Any]:
-    """A column as cells: text made safe for spreadsheets, numbers with nine digits, empty
-    for None.
-    """
+    """A column as cells: text safe for spreadsheets, nine digits, empty for None."""
     values = column.to_pylist()
     if str(column.type) == "string":
         return [spreadsheet_cell(value) for value in values]

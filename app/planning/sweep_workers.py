@@ -1,8 +1,4 @@
-"""Pricing the parts of a sweep: in this process, over the cores of this machine, or over a Dask
-cluster.
-"""
-
-from __future__ import annotations
+"""Pricing the parts of a sweep: in this process, on all cores, or on a Dask cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

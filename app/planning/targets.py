@@ -1,7 +1,5 @@
 """Targets of a deployment, such as "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4"."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -126,9 +124,7 @@ class Target:
             return values <= self.value if self.below else values >= self.value
 
     def slack(self, values: Array) -> Array:
-        """ln of the ratio by which the target is met, below 0 where it is missed, NaN where
-        unknown.
-        """
+        """ln of the ratio by which the target is met, below 0 if missed, NaN if unknown."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(self.value / values)
         return ratio if self.below else -ratio

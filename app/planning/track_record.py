@@ -1,8 +1,4 @@
-"""How choices made like a plan performed on measured frontiers, for deployments known
-equally well.
-"""
-
-from __future__ import annotations
+"""How choices like a plan's performed on measured frontiers, for equal knowledge."""
 
 from functools import cache
 from typing import Any
@@ -48,9 +44,7 @@ def correction_of(family: Family) -> Correction:
 
 
 def _split(parameters: int, system: str) -> str:
-    """The split of the measured runs that leaves as much known as there is about a model
-    on a GPU.
-    """
+    """The split of the measured runs with as much knowledge of a model on a GPU."""
     models, recipes = _measured()
     if (parameters, system) in recipes:
         return _HELD_OUT

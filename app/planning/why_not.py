@@ -1,7 +1,5 @@
 """Why the next candidates lose, and what each is missing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -153,9 +151,7 @@ def _to_four(figure: Figure, value: float) -> str:
 
 
 def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | None:
-    """Why the best plan cannot use fewer devices of its family; None if there are no such
-    candidates.
-    """
+    """Why the best plan cannot use fewer devices of its family; None without such candidates."""
     candidates = found.candidates
     family = int(candidates.family[best])
     devices = candidates.columns["devices"]

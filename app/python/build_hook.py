@@ -48,9 +48,7 @@ class BuildHook(BuildHookInterface[Any]):
 
 
 def _names(root: Path) -> Any:
-    """The module `ridgeline._names`, loaded without the packages that importing
-    `ridgeline` needs.
-    """
+    """The module `ridgeline._names`, loaded without what `ridgeline` imports."""
     spec = importlib.util.spec_from_file_location("_names", root / _OURS / "_names.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

@@ -6,8 +6,6 @@ engine without measurements.  A parameter that is not in the table of measuremen
 unmeasured.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Parameters of a decision: targets, prices, and what a search tries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

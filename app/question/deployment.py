@@ -1,7 +1,5 @@
 """Parameters of a deployment: what runs where."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, get_args
 

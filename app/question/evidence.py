@@ -6,8 +6,6 @@ measured range keeps an interval, which widens with the distance from that range
 `app.question.comparison` determines both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Options of an answer in addition to its question, declared like parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -206,9 +204,7 @@ OF_PROGRAMS: Mapping[str, tuple[Parameter, ...]] = {
 
 
 def extras_of(verb: str, *, programs: bool = False) -> dict[str, Parameter]:
-    """Options of a verb besides its question, by name.  programs: whether to include
-    `OF_PROGRAMS`.
-    """
+    """Options of a verb besides its question, by name.  programs: with `OF_PROGRAMS`."""
     more = OF_PROGRAMS.get(verb, ()) if programs else ()
     return {one.name: one for one in (*EXTRAS.get(verb, ()), *more)}
 

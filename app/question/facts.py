@@ -1,7 +1,5 @@
 """Facts of a configuration that can be compared with measured runs: numbers and words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Parameters of a fleet in addition to the questions of its models: machines and priorities."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from app.question.parameter import Parameter

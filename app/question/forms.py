@@ -3,8 +3,6 @@
 Bodies of the API, types of `import ridgeline` and the reference page are made of them.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from app.question.parameter import Parameter

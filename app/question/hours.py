@@ -1,7 +1,5 @@
 """The load of a day: 24 shares of the busiest hour, from midnight on."""
 
-from __future__ import annotations
-
 from app.question.question import Question
 from genz_core.errors import InvalidValue
 

@@ -1,7 +1,5 @@
 """Typed text as values: "10k", "1e6", "2Ki", "1,2,4", "1:256:x2", "true"."""
 
-from __future__ import annotations
-
 import difflib
 import math
 import re

@@ -1,7 +1,5 @@
 """Parameters of a load: how many requests, their lengths, what they share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@
 kind of load, since a degree measured under load may not have been measured in a static batch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

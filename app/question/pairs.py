@@ -1,7 +1,5 @@
 """A question typed as pairs: "system=h100 concurrency=64 target='tpot < 20ms'"."""
 
-from __future__ import annotations
-
 import shlex
 
 from genz_core.errors import InvalidValue

@@ -1,7 +1,5 @@
 """One parameter of a question: its declaration, and the check of a value against it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field
@@ -104,9 +102,7 @@ class Parameter:
         return tuple(dict.fromkeys(map(self._choice, texts))) if self.choices else texts
 
     def _other(self, value: Any) -> Any:
-        """The value to use for a text; a number becomes its text, so that both give the same
-        question.
-        """
+        """The value for a text; a number becomes its text, so that both give the same question."""
         if self.also and not isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, bool) or "number" not in self.also:

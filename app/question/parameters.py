@@ -5,8 +5,6 @@ keywords of `import ridgeline`, bodies of the API, columns of files, keys of lin
 reference page are made from these fields.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """A caller's keywords, converted to a question and the arrays for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

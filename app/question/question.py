@@ -1,7 +1,5 @@
 """One question: every parameter in one frozen, hashable value, which is the key of every cache."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast

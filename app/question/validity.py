@@ -1,7 +1,5 @@
 """Parameters of a question that contradict each other or have no meaning, checked in one pass."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 

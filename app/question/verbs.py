@@ -3,8 +3,6 @@
 Every verb takes every parameter; `LEFT_OUT` lists the exceptions with their reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -6,8 +6,6 @@ enough on average.  For the average, each replica is unavailable independently, 
 serving replicas is binomial, and all requests in flight on a lost replica miss the targets.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -136,9 +134,6 @@ def _fewest(tried: Tried, share: float, most: int) -> int:
     """The smallest number of replicas that keeps the share with none lost.
 
     The search starts at the number from the closed form and goes up or down to the limit.
-
-    Raises:
-        InvalidValue: `most` replicas are too few.
     """
     number = min(tried.deployed.capacity.replicas(tried.deployed.drawn.requests.arrival_s), most)
     if tried.share(number) >= share:

@@ -1,7 +1,5 @@
 """What one replica can serve within the targets, by the closed form of `serve`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,9 +25,7 @@ _HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """open: largest number of open requests per replica within the targets.  requests_per_s: at
-    that number.
-    """
+    """open: most open requests per replica within the targets.  requests_per_s: at that number."""
 
     open: int
     requests_per_s: float

@@ -1,7 +1,5 @@
 """Autoscaling and availability as background jobs of a page: documents and chart data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

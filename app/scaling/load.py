@@ -1,7 +1,5 @@
 """The load over time: a day at a varying rate, a recorded trace, or a day made from a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,9 +43,6 @@ def _day_of(trace: Trace, question: Question) -> Trace:
     """A day made from a trace: the trace is repeated, and each hour keeps a share of its requests.
 
     Copies of the trace share no prompt blocks.
-
-    Raises:
-        InvalidValue: all requests arrive at once, or a day has more than can be simulated.
     """
     shares, requests = np.array(day_of(question)), trace.requests
     alone = _first_turns(requests)

@@ -1,7 +1,5 @@
 """Losses of replicas: rate, times, and how long a lost replica is unavailable."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from app.question.question import Question
@@ -13,8 +11,7 @@ _OF_LOSSES = 2_000  # index of this random sequence of a seed
 
 
 def mtbf_s(question: Question, mtbf_h: float | None) -> float:
-    """Mean time between losses of a replica [s], `inf` for none; losing one device loses the
-    replica.
+    """Mean time between losses of a replica [s], `inf` for none; of any of its devices.
 
     mtbf_h: hours for one device; None for the published value, 0 for no losses.
     """

@@ -1,7 +1,5 @@
 """The requested autoscaler."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -66,9 +64,7 @@ class Scaling:
             raise InvalidValue(f"metric = {self.metric}: give its metric_target per replica")
 
     def target(self, capacity: Capacity) -> float:
-        """The metric's target: the given one, or the open requests per replica within the
-        targets.
-        """
+        """The metric's target as given, or the open requests per replica within the targets."""
         return self.metric_target or float(capacity.mean.open)
 
     def made(self, capacity: Capacity) -> Policy:

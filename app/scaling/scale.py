@@ -3,8 +3,6 @@
 Sizes, targets and prices come from the question; the autoscaler from `policies.Scaling`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Start time of a replica: loading weights, compilation and graph capture, each with its source."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Bandwidths are those of the system unless stated; latencies and rents are in
 `hardware_db/technology/cache_tiers.csv`, each with its source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -53,9 +51,7 @@ def tiers(question: Question, system: System) -> tuple[CacheTier, ...]:
 
 
 def _stated(name: str, system: System) -> float:
-    """Bandwidth of a tier from the system's data [bytes/s]; all tiers except remote memory are read
-    through the host link.
-    """
+    """Bandwidth of a tier [bytes/s]; all but remote memory are read through the host link."""
     host, disk = system.host_bytes_per_s, system.disk_bytes_per_s
     links = {"host": host, "disk": min(host, disk) if host and disk else None}
     links["remote"] = system.links[-1].bytes_per_s if system.links else None

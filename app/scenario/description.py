@@ -1,7 +1,5 @@
 """A setup in words: the facts that distinguish one scenario from another."""
 
-from __future__ import annotations
-
 from app.scenario.scenario import FACTORS
 from app.scenario.setup import Setup
 from app.wording import quantities

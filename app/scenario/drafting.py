@@ -1,7 +1,5 @@
 """Speculative decoding of a question: what drafts, and how many of its tokens are accepted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast

@@ -4,8 +4,6 @@ Their rows are those of any model without the figures of generation: the time to
 whole latency, and there is no time between tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The fewest devices on which a scenario that does not fit would fit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +14,7 @@ _MOST_DEVICES = 1024
 
 
 def fewest_devices(resolved: Resolved, batch: int) -> Parallelism | None:
-    """The degrees with the fewest devices that hold a scenario; of several, those with the fastest
-    decode.
+    """The degrees with the fewest devices that hold a scenario, then the fastest decode.
 
     None where no tried degrees are enough.  Attention data parallelism is unchanged; experts are
     spread over all ranks of a stage if the scenario spreads them.

@@ -1,8 +1,4 @@
-"""Questions that a model cannot run on any number of devices, and parameters without meaning for
-it.
-"""
-
-from __future__ import annotations
+"""Questions that a model cannot run on any devices, and parameters without meaning for it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

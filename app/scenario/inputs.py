@@ -1,7 +1,5 @@
 """Inputs of requests beside text: from a scenario's fields to the model that reads them."""
 
-from __future__ import annotations
-
 from app.question.question import Question
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import InvalidValue

@@ -1,7 +1,5 @@
 """Savings by single changes, each of which is priced anew."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import hardware_db
@@ -22,8 +20,7 @@ _LIGHTER: ByIdentity[EngineProfile] = ByIdentity(16)
 def levers(
     resolved: Resolved, base: Estimate, in_eight_bits: Resolved | None = None
 ) -> dict[str, list[tuple[str, float]]]:
-    """Share of each phase's latency saved by each change, largest first: {phase: [(change,
-    share)]}.
+    """Shares of each phase's latency that changes save, largest first: {phase: [(change, share)]}.
 
     The changes: twice a resource of the system, half the launch and host time, 8-bit weights.
 

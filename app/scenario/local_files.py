@@ -3,8 +3,6 @@
 Only the command line and the Python module use this file; pages accept only names and texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, overload
@@ -51,9 +49,7 @@ def system_source(given: str) -> str | Path: ...
 @overload
 def system_source(given: Any) -> Any: ...
 def system_source(given: Any) -> Any:
-    """A typed system: a YAML file of this machine, or a name; anything but a text is returned
-    unchanged.
-    """
+    """A typed system: a YAML file or a name; anything but a text is returned unchanged."""
     path = _path(given) if isinstance(given, str) and given.endswith(_YAML) else None
     return given if path is None else path
 

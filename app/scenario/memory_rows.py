@@ -1,8 +1,4 @@
-"""The content of each memory of a device, and the time that a decode step reads it, as
-table rows.
-"""
-
-from __future__ import annotations
+"""What each memory of a device holds, and how long a decode step reads it, as rows."""
 
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The price of a mixed step, typed or with operators that were counted before."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

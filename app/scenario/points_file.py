@@ -1,10 +1,7 @@
-"""The points file: a CSV of configurations in, a CSV of estimates out; an invalid row never stops
-the rest.
+"""The points file: a CSV of configurations in, of estimates out; no invalid row stops the rest.
 
 Rows with the same model, precisions, system and engine are priced in one array call.
 """
-
-from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -115,11 +112,7 @@ def read(source: Path) -> list[Row]:
 
 
 def _stripped(row: Mapping[str | None, Any], number: int) -> Row:
-    """A row with cells stripped, and missing ones empty.
-
-    Raises:
-        InvalidValue: it exceeds the number of rows that a file may have.
-    """
+    """A row with cells stripped, and missing ones empty."""
     checked_size("rows", number)
     return {
         str(name).strip(): (cell or "").strip()
@@ -214,9 +207,7 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """The results of a group's rows: output columns, including intervals, and why a row is not
-    "ok".
-    """
+    """The results of a group's rows: output columns, and why a row is not "ok"."""
 
     status: np.ndarray
     messages: np.ndarray

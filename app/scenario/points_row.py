@@ -1,7 +1,5 @@
 """One row of a points file: its cells as a question, or a sentence on what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -108,11 +106,7 @@ def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list
 
 
 def _experts(numbers: Mapping[str, Any]) -> dict[str, float]:
-    """`ep` of a row that states only `moe_tp`.
-
-    Raises:
-        InvalidParallelism: the degrees of the experts do not multiply to tp x dp.
-    """
+    """`ep` of a row that states only `moe_tp`."""
     if "moe_tp" not in numbers:
         return {}
     ranks, moe_tp = numbers.get("tp", 1) * numbers.get("dp", 1), numbers["moe_tp"]

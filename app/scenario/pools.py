@@ -147,9 +147,7 @@ def stated_link(prefill: System, decode: System, devices: int) -> Link:
 
 
 def _reaching(system: System, devices: int) -> Link:
-    """The nearest tier of a system that connects this many devices, 0 for devices of another
-    system.
-    """
+    """The nearest tier that connects this many devices, 0 for devices of another system."""
     for link in system.links:
         if not link.domain or link.domain >= devices > 0:
             return link
@@ -180,9 +178,7 @@ class Prefill:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the prefill workers, the constants used for them, and the transfer of the
-        cache.
-        """
+        """Notes on the prefill workers, their constants, and the transfer of the cache."""
         resolved = self.resolved
         each, weights = self.devices // self.workers, bulk_format(resolved.model)
         return [
@@ -192,8 +188,7 @@ class Prefill:
         ]
 
     def disaggregation(self, options: Options) -> Disaggregation:
-        """The pool in the engine's types.  options: of the decode workers, with this pool's
-        step_scale.
+        """The pool in the engine's types.  options: of the decode workers, with its step_scale.
 
         Limits on sequences and cache tokens that an operator sets apply only to the decode workers.
         """
@@ -217,8 +212,7 @@ class Prefill:
 def served(
     decode: Resolved, prefill: Prefill, load: Traffic, degrees: Parallelism
 ) -> ServingEstimate:
-    """Serve a load with both pools in closed form, [loads]; a load that cannot be served has a
-    reason code.
+    """Serve a load with both pools in closed form, [loads], with a reason code where it cannot.
 
     decode: the question's replicas.  degrees: of one, numbers or arrays [loads].
 

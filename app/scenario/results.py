@@ -116,9 +116,7 @@ class Estimate(FiguresByName):
 
     @cached_property
     def table(self) -> Table:
-        """The figures as columns, with sizes and degrees that arrays put in place of the
-        scenario's.
-        """
+        """The figures as columns, with the sizes and degrees of arrays."""
         figures = summary.facts(self.resolved, self.engine_estimate)
         varied = {
             name: values.astype(int) if np.all(values == np.round(values)) else values
@@ -283,14 +281,10 @@ def _refuse(
     result: genz_core.Estimate | ServingEstimate,
     on_error: OnError,
 ) -> None:
-    """Raise the error of a configuration that cannot run, or of a parameter without meaning for the
-    model.
+    """Raise the error of a configuration that cannot run, or of a meaningless parameter.
 
     With `on_error="status"` rows report it; a single question is still refused, except for too
     little memory and too high a load.
-
-    Raises:
-        InvalidValue: a parameter without meaning.  RidgelineError: as its reason code.
     """
     if on_error == "status" and query.arrays:
         return

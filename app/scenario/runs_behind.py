@@ -1,7 +1,5 @@
 """The measured runs behind a figure under load, each with its weight in the correction."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache

@@ -5,8 +5,6 @@ name is looked up among shipped ones and the user's own and opens no other file;
 name files pass `app.scenario.local_files.sources` to `app.question.query.ask`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -119,8 +117,7 @@ def _kept(question: Question, _stamp: frozenset[tuple[Path, int]]) -> Resolved:
 
 
 def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = None) -> Model:
-    """A model by name, file or config, or given as an object; in other number formats where these
-    are given.
+    """A model by name, file or config, or as an object; in other number formats if given.
 
     Raises:
         RidgelineError: an unknown name or precision, a file that cannot be read.

@@ -1,7 +1,5 @@
 """Serving figures as columns: one table for the command, the page, the points file and Python."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -57,8 +55,7 @@ def deployed(query: Query, arrays: Mapping[str, Array] | None = None) -> Resolve
 
 
 def completed(resolved: Resolved, objects: Mapping[str, Any]) -> Resolved:
-    """A deployment with its drafts, the adapters of its requests, and the system of its prefill
-    pool.
+    """A deployment with its drafts, its adapters, and the system of its prefill pool.
 
     objects: objects given instead of names, as in `Query`.
 

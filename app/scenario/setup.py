@@ -3,8 +3,6 @@
 It is hashable and serves as the key of every cache; `changed` is the part stored in an address.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace

@@ -1,7 +1,5 @@
 """What the requests of a question share: cached prefixes, turns, several answers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The figures of an estimate as columns: one table for the command line, programs and pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -26,9 +24,7 @@ from genz_core.types import Array
 
 
 def facts(resolved: Resolved, result: Estimate) -> Table:
-    """The figures of all configurations, one row each, in SI units, as in `ridgeline estimate
-    --json`.
-    """
+    """The figures of all configurations, a row each, in SI units, as of `ridgeline estimate`."""
     shape = result.status.shape
     sequences = result.sequences_per_s
     tokens = result.output_tokens_per_s
@@ -48,9 +44,7 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
         return timed | served | intervals.token_costs(result.system, devices, served)
 
     def with_ends(figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Figures, each followed by the ends of its interval, which are computed on first
-        access.
-        """
+        """Figures, each followed by the ends of its interval, which are computed on demand."""
         found: dict[str, Any] = {}
         for name, value in figures.items():
             found |= {name: value, **later(ends(name), trusted)}
@@ -109,9 +103,7 @@ def messages(
 
 
 def _encoded(resolved: Resolved, result: Estimate) -> dict[str, Any]:
-    """Notes on the tokens of images and sound, and on the encoder's share of the first token's
-    time.
-    """
+    """Notes on the tokens of images and sound, and the encoder's share of the first token."""
     scenario, seconds = resolved.scenario, result.encoder_s
     if not np.any(seconds > 0.0):
         return {}

@@ -1,7 +1,5 @@
 """The facts of systems, in SI units and with the source of every figure."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 
@@ -30,11 +28,7 @@ def listed(vendor: str = "", kind: str = "", find: str = "") -> list[dict[str, A
 
 
 def _check(column: str, wanted: str, rows: list[dict[str, Any]]) -> None:
-    """Refuse a filter that matches no system.
-
-    Raises:
-        InvalidValue: the message lists the existing values.
-    """
+    """Refuse a filter that matches no system."""
     there = sorted({str(row[column]) for row in rows}, key=str.casefold)
     if not any(wanted.casefold() in name.casefold() for name in there):
         raise InvalidValue(

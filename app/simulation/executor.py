@@ -4,8 +4,6 @@ A cluster moves the work of a dead worker to another one.  If a local process di
 that takes a piece of work, the run ends with the completed pieces.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -84,12 +82,7 @@ def outcomes(
 
 @contextmanager
 def _executor(workers: int, cluster: str) -> Iterator[Executor]:
-    """Processes of this machine, or the workers of a cluster.
-
-    Raises:
-        InvalidValue: Dask is not installed.
-        MeasurementError: no scheduler answers at the address.
-    """
+    """Processes of this machine, or the workers of a cluster."""
     if not cluster:
         alone = sys.platform == "linux" and threading.active_count() == 1
         # a forked process has everything loaded, but forking with several threads may copy held

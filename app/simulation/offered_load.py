@@ -1,7 +1,5 @@
 """Offered load: when requests arrive, their lengths, and the prefixes that prompts share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -259,11 +257,7 @@ def _lengths(
 
 
 def _file(name: str, text: str, given: Any) -> Path:
-    """The file named in a question, if its caller may open files.
-
-    Raises:
-        InvalidValue: it may not.
-    """
+    """The file named in a question, if its caller may open files."""
     if isinstance(given, Path):
         return given
     raise InvalidValue(
@@ -272,9 +266,7 @@ def _file(name: str, text: str, given: Any) -> Path:
 
 
 class Conversation(Sequence[int]):
-    """Ids of the blocks of a conversation: first those shared by all conversations, then its
-    own.
-    """
+    """Ids of the blocks of a conversation: first those that all share, then its own."""
 
     __slots__ = ("_own", "_shared")
 

@@ -1,7 +1,5 @@
 """A row of a simulation file: its question, and the row of figures with the answer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -69,11 +67,7 @@ def simulate_row(row: Mapping[str, str], digest: str) -> Row:
 
 
 def _redundant(slots: int, query: Query) -> int:
-    """The number of redundant experts for a number of slots.
-
-    Raises:
-        InvalidValue: fewer slots than experts.
-    """
+    """The number of redundant experts for a number of slots."""
     q = query.question
     model = find_model(query.named("model"))
     steps = model.graph(Step.decode(1.0, 1.0), Parallelism()).ops

@@ -4,8 +4,6 @@
 `recorded/PROVENANCE.md`.
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from functools import cache
@@ -43,9 +41,7 @@ class Sessions:
     def drawn(
         self, count: int, generator: np.random.Generator
     ) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
-        """`count` turns of sessions drawn with replacement: their rows, and the turn number of
-        each.
-        """
+        """`count` turns of sessions drawn with replacement: their rows and numbers of turns."""
         sizes = np.diff(np.append(self.first, len(self.input_tokens)))
         chosen = generator.integers(0, len(sizes), count)  # each session has at least one turn
         begin = np.cumsum(sizes[chosen]) - sizes[chosen]

@@ -1,7 +1,5 @@
 """A simulation as tables: its document, latencies, requests, and state over time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -166,9 +164,7 @@ def over_time(simulation: Simulation, name: str, windows: int = 60) -> dict[str,
 
 
 def distribution(values: Array, counts: Array, points: int = 300) -> tuple[Array, Array]:
-    """The cumulative distribution: values, and the share of values that are at most as large, at
-    most `points` of them.
-    """
+    """The cumulative distribution: at most `points` values, and the share at most as large."""
     order = np.argsort(values)
     share = np.cumsum(counts[order])
     if not share.size:

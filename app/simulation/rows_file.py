@@ -4,8 +4,6 @@ The file of answers is rewritten completely from time to time; a row that it alr
 run again.
 """
 
-from __future__ import annotations
-
 import csv
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -101,11 +99,7 @@ def _gather(
 
 
 def _known(target: Path) -> dict[str, Row]:
-    """Answers in a file, by the digest of their question; an empty file holds none.
-
-    Raises:
-        InvalidValue: the file is not a file of answers, and would be overwritten.
-    """
+    """Answers in a file, by the digest of their question; an empty file holds none."""
     if not target.exists():
         return {}
     try:

@@ -1,7 +1,5 @@
 """Simulate a question: draw the offered load, serve it, and return both with the question."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -255,9 +253,7 @@ def run(
 def run_setup(
     work: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
 ) -> tuple[Setup, Run]:
-    """`run` for a setup under another question; returned with the setup, so that a page can match
-    it.
-    """
+    """`run` for a setup under another question; returned with the setup for a page to match."""
     setup, question, objects = work
     resolved = resolve_setup(replace(setup, scenario=question))
     return setup, run(resolved, objects, progress, cancelled)

@@ -4,8 +4,6 @@ The value of a tier is the device time that its hits save, at the rent of the de
 tier's own rent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -167,9 +165,7 @@ def worth(
 def worth_of_setup(
     asked: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
 ) -> tuple[Setup, Worth]:
-    """`worth` for a setup under another question; returned with the setup, so that a page can match
-    it.
-    """
+    """`worth` for a setup under another question; returned with the setup for a page to match."""
     setup, question, objects = asked
     resolved = resolve_setup(replace(setup, scenario=question))
     return setup, worth(resolved, objects, progress, cancelled)

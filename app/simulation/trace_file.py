@@ -5,8 +5,6 @@ One row per request: `arrival_s`, `input_tokens`, `output_tokens`, and for share
 after the previous answer.  Azure's and Mooncake's own columns are read directly.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -245,11 +243,7 @@ class _Columns:
         return Trace(requests, self._name, tuple(self._notes))
 
     def _understand(self, row: Row) -> None:
-        """Find the columns by name, and the unit of time.
-
-        Raises:
-            InvalidValue: required columns are missing.
-        """
+        """Find the columns by name, and the unit of time."""
         for name in self._names:
             key = next((alias for alias in _ALIASES[name] if alias in row), None)
             if key is None:

@@ -1,7 +1,5 @@
 """Answer a "tune" question: with a server, with the simulator, or with what to run next."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,11 +84,7 @@ def _words(commands: Commands | None, dry_run: bool) -> str:
 
 
 def _given(found: Space, row: Mapping[str, Any]) -> tuple[Setting, Outcome]:
-    """A run that was made elsewhere.
-
-    Raises:
-        InvalidValue: no setting, no figure, or an unknown status.
-    """
+    """A run that was made elsewhere."""
     setting, figures = row.get("setting"), row.get("figures") or {}
     if not isinstance(setting, Mapping) or not isinstance(figures, Mapping):
         raise InvalidValue(

@@ -1,7 +1,5 @@
 """A simulated search as a background job of a page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

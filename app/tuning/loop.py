@@ -1,7 +1,5 @@
 """The search: propose, run and learn until no setting may be clearly better or the budget ends."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

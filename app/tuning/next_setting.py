@@ -6,8 +6,6 @@ Source: Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Bl
 (1998), eq. 15; Gardner et al., Bayesian Optimization with Inequality Constraints (2014).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

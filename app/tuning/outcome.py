@@ -1,7 +1,5 @@
 """The outcome of one run of a setting: figures, or the reason why there are none."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

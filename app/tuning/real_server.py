@@ -4,8 +4,6 @@ A server that does not start, or dies under load, is a valid result: the setting
 last lines of its log say why.  A client that fails says nothing about the setting.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -156,11 +154,7 @@ class RealServer:
     def _measured(
         self, values: Mapping[str, Any], folder: Path, stop: Cancel
     ) -> ServingMeasurement:
-        """The measurement made by the client.
-
-        Raises:
-            MeasurementError: it failed.  ReportError: its result cannot be read.  Cancelled.
-        """
+        """The measurement made by the client."""
         commands, result = self.commands, folder / RESULT
         if commands.client in CLIENTS:
             q = self.query.question

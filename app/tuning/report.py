@@ -1,7 +1,5 @@
 """A search as rows, as a document and as text: what was tried, why, and the outcomes."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

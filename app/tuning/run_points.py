@@ -1,7 +1,5 @@
 """The runs of a search as a points file for `calibrate runs`, to correct later predictions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -13,8 +13,6 @@ repeats determine most of n; `noise` computes it from repeats alone.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), ch. 2, 4.2, 5.4.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,9 +35,7 @@ _ABOUT_ONE, _ABOUT_MIDDLE = 0.5, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """A figure of every setting given the runs so far: mean and standard deviation of its ln,
-    [settings].
-    """
+    """A figure of every setting given the runs: mean and deviation of its ln, [settings]."""
 
     log: Array
     deviation: Array

@@ -4,8 +4,6 @@ Each constant of the engine is changed at random, by its prior's spread between 
 so that the simulated truth differs from the prediction like an unmeasured machine.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The closed form prices all of them before the first run; a setting that cannot r
 is not tried.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -170,11 +168,7 @@ def of_setting(query: Query, setting: Setting, verb: str) -> Query:
 
 
 def _measured(one: Figure) -> Figure:
-    """The figure, if a benchmark client measures it.
-
-    Raises:
-        InvalidValue: no client measures it.
-    """
+    """The figure, if a benchmark client measures it."""
     if one.latency or one.name in RATES:
         return one
     known = ", ".join(name for name in FIGURES if FIGURES[name].latency or name in RATES)

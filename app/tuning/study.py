@@ -8,8 +8,6 @@
 A search continues where it stopped: a run counts once its run.json exists.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
@@ -148,11 +146,7 @@ def _refuse_another(folder: Path, kept: Any, wanted: Mapping[str, Any]) -> None:
 
 
 def _records(folder: Path) -> list[Record]:
-    """The runs of a folder in order.
-
-    Raises:
-        InvalidValue: a run's file is damaged, or a number is missing.
-    """
+    """The runs of a folder in order."""
     found = []
     for path in sorted((folder / _RUNS).glob(f"[0-9][0-9][0-9][0-9]/{_RUN}")):
         try:

@@ -7,8 +7,6 @@ brackets is omitted if one of its names has no value (0, empty or no), so that t
 own default.  A value is always a single word, whatever it contains.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -1,19 +1,11 @@
 """Page Accuracy: errors of operators, batch points and serving by split, and a worked example."""
 
-import pickle
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app.accuracy import (
-    kept_records,
-    likely_causes,
-    measured_points,
-    shipped_errors,
-    worked_example,
-)
+from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
 from app.charts import parity
 from app.charts.figure import Figure
 from app.dashboard import explanations, export, job_results, sidebar
@@ -30,14 +22,6 @@ GROUPS = {
     "Serving": ("system", "engine", "model", "weights", "concurrency", "origin"),
 }
 NAMES = {"fmt": "format", "tpot_s": "TPOT", "ttft_s": "TTFT"}
-FITTED_ON = (
-    "Measured over predicted on points not used in the fit, by what the device's constants are "
-    "fitted on."
-)
-COVERAGE = (
-    "On points that fitted neither the prediction nor the interval. By what was known: "
-    + shipped_errors.KNOWN
-)
 look = export.look()
 
 
@@ -68,8 +52,8 @@ def operators() -> None:
     chosen = [row for row in series if row["split"] == split]
     grouped = shipped_errors.operator_summary(chosen, ("operator", by))
     titled_table(f"Every operator, {split} [%]", grouped, "operator_groups")
-    intervals = shipped_errors.operator_intervals()
-    titled_table("80 % intervals of one operator", intervals, "operator_intervals", FITTED_ON)
+    titled_table("80 % intervals of one operator", shipped_errors.operator_intervals(),
+                 "operator_intervals", shipped_errors.FITTED_ON)  # fmt: skip
     far = sorted(chosen, key=lambda row: -row["mape %"])[:20]
     worst = likely_causes.suspected_series(far)
     titled_table(f"Worst twenty series, {split}", worst, "operator_worst")
@@ -101,7 +85,7 @@ def measured_points_area(area: str) -> None:
     st.markdown(shipped_errors.split_sentence(splits, metrics[-1]))
     st.caption(f"Charts and the tables by {by} show the constants as they ship: in sample.")
     with sidebar.stopping():
-        records = _records(area.casefold())
+        records = job_results.measured_records(area.casefold())
     shown = [row for row in records or () if metric in (None, row["metric"])]
     figures = parity_and_errors(shown, by, "Predicted over measured", area) if shown else {}
     meanings = "; ".join(shipped_errors.split_words(splits))
@@ -112,7 +96,7 @@ def measured_points_area(area: str) -> None:
         own = shipped_errors.own_run_errors(metrics)
         titled_table("After runs of your own [%]", own, "own_runs", shipped_errors.OWN_RUNS)
     coverage = shipped_errors.interval_coverage(metrics)
-    titled_table("80 % intervals, do they hold?", coverage, "coverage", COVERAGE)
+    titled_table("80 % intervals, do they hold?", coverage, "coverage", shipped_errors.COVERAGE)
     peers = shipped_errors.peers("serving" if serving else "published", metric or "")
     titled_table("Peers", peers, "peers",
                  "As their sources state them; their rows are not always ours.")  # fmt: skip
@@ -122,17 +106,6 @@ def measured_points_area(area: str) -> None:
     titled_table("Worst twenty", likely_causes.brief(worst), "worst",
                  "Suspected by rules that look at the run; not a finding.")  # fmt: skip
     export.downloads(f"accuracy-{area}", figures, pd.DataFrame(shown), setup)
-
-
-def _records(area: str) -> list[dict[str, Any]] | None:
-    """The records of an area; None while a job prices them, with its progress drawn."""
-    key = ("accuracy", area)
-    if job_results.RESULTS.get(key) is None and (kept := kept_records.read(area)) is not None:
-        job_results.RESULTS.put(key, kept, len(pickle.dumps(kept)))
-    found: list[dict[str, Any]] | None = job_results.shared_result(
-        "accuracy", kept_records.records, area, f"Pricing every measured run ({area})"
-    )
-    return found
 
 
 def _in_sample(shown: Points, by: str) -> None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.dashboard import caches, explanations, export, pinned_scenarios, sidebar, strip, tracing
+from app.dashboard import caches, explanations, export, pinned_scenarios, sidebar, strip
 from app.dashboard.load import alone, as_batch
 from app.dashboard.panels import first_page
 from app.dashboard.panels.all_loads import all_loads
@@ -20,11 +20,8 @@ ABOUT, CURVES, SIMULATE, STATIC = "About", "Load curves", "Simulate", "Static ba
 
 def main() -> None:
     """Draw the page."""
-    setup = sidebar.chosen_setup()
+    setup, resolved = sidebar.deployed_setup()
     with sidebar.stopping():
-        if not tracing.is_trace_ready(setup, described=False):
-            st.stop()
-        resolved = caches.deployed(setup)
         caches.priced(alone(setup))  # refuses degrees that cannot split the model
     st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
     kind, reads = setup.scenario.kind, not generates(resolved.model)

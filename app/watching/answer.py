@@ -1,7 +1,5 @@
 """The answer to a question with the verb "watch": from a recording, or from a live page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 

@@ -11,8 +11,6 @@ is therefore divided among all causes by their size, and stays with the load if 
 Source: Shapley, A Value for n-Person Games (1953).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The gauges of a watch for Prometheus: predicted, measured, their ratio, the drift."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Samples of a live server's metrics page, and of a log of requests that grows with it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 Source of the model: grafana.com, "Dashboard JSON model"; schema 39 (Grafana 11).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.watching.exporter import ALARMS, GAUGES, UP
@@ -14,9 +12,7 @@ _SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
 def dashboard() -> dict[str, Any]:
-    """The dashboard: latencies with their expected values, their ratio and drift, alarms,
-    the page.
-    """
+    """The dashboard: latencies with expected values, ratio, drift, alarms, the page."""
     predicted, measured, ratio, drift = GAUGES
     panels = [
         _panel(f"{name.upper()}: measured and expected", "s",

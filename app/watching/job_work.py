@@ -1,7 +1,5 @@
 """A recording that a visitor uploads, watched as a job of a page."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The calibration that a watch updates: the scale of a deployment's steps."""
 
-from __future__ import annotations
-
 import math
 from datetime import date
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Watching a live server: the actions at each sample, and the end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass

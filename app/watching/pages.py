@@ -5,8 +5,6 @@ page loses nothing.  A counter that falls means that the server was restarted: i
 then describe the time since the restart.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """The prediction of a server under the conditions of a time window."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ windows in a row are outside on the same side; the causes are named (`app.watchi
 later windows are compared with the new conditions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -278,9 +276,7 @@ class Watcher:
             self._alarm(left)
 
     def _alarm(self, left: Sequence[str]) -> None:
-        """Report that latencies left their interval and why, and start again from these
-        conditions.
-        """
+        """Report that latencies left their interval and why, and start again from here."""
         recent = [one for one in self.windows if not one.why][-IN_A_ROW:]
         assert self._base is not None
         now = mean_of([one.conditions for one in recent])

@@ -5,8 +5,6 @@ whoever wrote the link or the file.  As Markdown they could load a picture from 
 tells its server who reads the page, or show a link in our name.
 """
 
-from __future__ import annotations
-
 import re
 
 #: Most characters of one text shown on a page.

@@ -1,13 +1,11 @@
 """Quantities and sentences as text: the only place where SI values get their display units."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
-MICROSECOND, MILLISECOND, GIGABYTE = 1e-6, 1e-3, 1e9
+MICROSECOND, MILLISECOND, GIGABYTE, TERA = 1e-6, 1e-3, 1e9, 1e12
 
 #: Shown instead of an interval if there are no measurements.
 NOT_VALIDATED = "not validated"

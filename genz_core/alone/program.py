@@ -158,10 +158,11 @@ class StepsProgram:
     def step_seconds(self, values: Array, at: int) -> tuple[Array, Array, Array]:
         """Uncorrected time of a step, the host's part of it, and its lower bound [s], [1] each."""
         expected, figures = self._step(values, at)
-        operators, host = (self.runs[at][:, None] * expected).sum(axis=0), figures["host_s"]
+        operators: Array = (self.runs[at][:, None] * expected).sum(axis=0)
+        host: Array = figures["host_s"]
         return operators + figures["wait_s"] + host, host, figures["least_s"]
 
-    def _step(self, values: Array, at: int) -> tuple[Array, dict[str, Array]]:
+    def _step(self, values: Array, at: int) -> tuple[Array, dict[str, Any]]:
         """Expected times of the operators of a step, and its `_FIGURES`, among the results."""
         start = 6 + at * (len(self.runs[0]) + len(_FIGURES))
         end = start + len(self.runs[at])

@@ -67,7 +67,7 @@ def _programs(
 ) -> tuple[_Programs, Workload] | None:
     """The programs of a deployment, and a load that they can price."""
     sizes = (workload.batch, workload.isl, workload.osl, workload.cached)
-    if any(np.ndim(size) for size in sizes):
+    if any(not isinstance(size, float | int) and np.ndim(size) for size in sizes):
         return None
     try:
         asked = _ASKED.get(_Asked, deployed.model, deployed.system, deployed.engine, values=split)

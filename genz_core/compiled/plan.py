@@ -141,6 +141,17 @@ class Plan:
                 bound[part.rows, at] = part.of_operators(found, weights[:, at])
         return bound
 
+    def least_s(self, lanes: Lanes, weights: Array) -> Array:
+        """Least time of steps without a pipeline, the nodes summed [s], [lanes]."""
+        seconds = np.empty(lanes.size)
+        for at, sizes in lanes.pieces():
+            some, least = weights[:, at], np.zeros((1, 1))
+            for part in self.parts:
+                bound = part.bound_s(part.results(sizes, len(weights)))
+                least = least + (part.runs @ bound).reshape(-1, some.shape[1])
+            seconds[at] = sum_broadcast(least, some)
+        return seconds
+
     def figures(self, lanes: Lanes, weights: Array) -> Array:
         """`FIGURES` of every operator, nodes summed, [figures, ops, lanes]."""
         if "figures" not in self._columns:

@@ -74,6 +74,11 @@ class Plans:
         (bound,) = self._all(lambda plan, lanes, at: (plan.bound_s(lanes, weights[:, at]),))
         return bound
 
+    def least_s(self, weights: Array) -> Array:
+        """Least time of steps without a pipeline, nodes summed [s], [lanes]."""
+        (least,) = self._all(lambda plan, lanes, at: (plan.least_s(lanes, weights[:, at]),))
+        return least
+
     def figures(self, weights: Array) -> Array:
         """`FIGURES` of every operator, nodes summed, [figures, ops, lanes]."""
         (figures,) = self._all(lambda plan, lanes, at: (plan.figures(lanes, weights[:, at]),))

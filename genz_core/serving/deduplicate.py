@@ -45,10 +45,12 @@ class Kinds:
 
 def picked_columns(record: Any, chosen: Places) -> dict[str, Array]:
     """{field: its columns of the chosen configurations} of a record's arrays, [...,
-    configs] each.
+    configs] each, contiguous.
     """
     values = ((field.name, getattr(record, field.name)) for field in fields(record))
-    return {name: value[..., chosen] for name, value in values if isinstance(value, np.ndarray)}
+    return {
+        name: value.take(chosen, axis=-1) for name, value in values if isinstance(value, np.ndarray)
+    }
 
 
 def step_seconds(

@@ -23,12 +23,11 @@ from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.models.speculative import QueryTokens
 from genz_core.serving.deduplicate import picked_columns
+from genz_core.serving.node_lines import Line, nodes_of
 from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import (
     Array,
-    Graph,
     Group,
-    Mask,
     Num,
     Op,
     Parallelism,
@@ -212,108 +211,37 @@ def _nodes(sizes: Sizes, query: int) -> tuple[Array, Array]:
 # ------------------------------------------------------------------------------- linear in between
 
 
-class _OneLine:
-    """The piecewise-linear function of a single configuration through values at nodes.
-
-    It is 0 up to 0, constant up to the first node, and continues the last line.
-    nodes: [nodes].  values: [stages, nodes].
-    """
-
-    _FAR, _ABOVE_ZERO = 1e15, 5e-324  # a number beyond all others, and the smallest one
-
-    def __init__(self, nodes: Array, values: Array) -> None:
-        gap = nodes[-1] - nodes[-2]
-        slope = (values[:, -1] - values[:, -2]) / (gap if gap > 0 else np.inf)
-        far = values[:, -1] + slope * (self._FAR - nodes[-1])
-        zero = np.zeros(len(values))
-        self._nodes = np.array([0.0, self._ABOVE_ZERO, *nodes, self._FAR])
-        self._values = np.column_stack([zero, values[:, 0], values, far])
-
-    def __call__(self, at: Array) -> Array:
-        """Values at numbers [..., 1], [stages, ..., 1]."""
-        if len(self._values) == 1:
-            return np.interp(at, self._nodes, self._values[0])[None]
-        return np.stack([np.interp(at, self._nodes, values) for values in self._values])
-
-
-class _OneNodes:
-    """`_Nodes` of a single configuration, for which NumPy interpolates."""
-
-    def __init__(self, nodes: Array) -> None:
-        self._nodes = nodes[:, 0]
-
-    def place(self, at: Array) -> Array:
-        """The numbers themselves."""
-        return at
-
-    def line(self, values: Array) -> _OneLine:
-        """The piecewise-linear function through values [stages, nodes, 1]."""
-        return _OneLine(self._nodes, values[:, :, 0])
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Positions of numbers among nodes, [..., configs]: index of the node to the left, distance
-    beyond it (0 below the first node), and whether the number is above zero.
-    """
-
-    left: Places
-    beyond: Array
-    some: Mask
-
-
-class _Nodes:
-    """Nodes [nodes, configs] for piecewise-linear interpolation."""
-
-    def __init__(self, nodes: Array) -> None:
-        self.nodes, self._flat = nodes, np.ascontiguousarray(nodes).reshape(-1)
-        gap = np.diff(nodes, axis=0)
-        self._gap = np.where(gap > 0, gap, np.inf)
-
-    def place(self, at: Array) -> _Place:
-        """Positions of numbers [..., configs]; beyond the last node the last line is extended."""
-        last, configs = len(self.nodes) - 2, self.nodes.shape[1]
-        beside = self.nodes.reshape(len(self.nodes), *(1,) * (at.ndim - 1), -1)
-        passed = (beside <= at).view(np.int8)  # there are about forty nodes
-        left = np.add.reduce(passed, axis=0, dtype=np.int8).astype(np.intp) - 1
-        left = np.minimum(np.maximum(left, 0), last) * configs + np.arange(configs)
-        return _Place(left, np.maximum(at - self._flat.take(left), 0.0), at > 0)
-
-    def line(self, values: Array) -> _Line:
-        """The piecewise-linear function through values [stages, nodes, configs]."""
-        slopes = np.diff(values, axis=1) / self._gap
-        return _Line(values.reshape(len(values), -1), slopes.reshape(len(values), -1))
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Values and slopes at nodes, [stages, nodes x configs]."""
-
-    values: Array
-    slopes: Array
-
-    def __call__(self, place: _Place) -> Array:
-        """Values at positions, [stages, ..., configs]; 0 where the number is zero."""
-        found = self.slopes.take(place.left, axis=1)
-        found *= place.beyond
-        found += self.values.take(place.left, axis=1)
-        found *= place.some
-        return found
-
-
 class _Lines:
     """The lines of `ModelTimes`, one for each quantity that time depends on."""
 
     def __init__(self, times: ModelTimes) -> None:
-        nodes: Any = _OneNodes if times.nodes.shape[1] == 1 else _Nodes
-        self.tokens, self.decodes = nodes(times.nodes), nodes(times.decode_nodes)
-        both = times.products_s + times.experts_s
-        self.products = self.tokens.line(times.products_s)
-        self.experts = self.tokens.line(times.experts_s)
-        self.rows = self.tokens.line(times.rows_s)
-        self.products_and_experts = self.tokens.line(both)
-        self.all_shares = self.tokens.line(both + times.rows_s)
-        self.attention = self.decodes.line(times.decodes_s)
+        self.tokens, self.decodes = nodes_of(times.nodes), nodes_of(times.decode_nodes)
+        self._products_s, self._experts_s = times.products_s, times.experts_s
+        self._rows_s, self._decodes_s = times.rows_s, times.decodes_s
+
+    @cached_property
+    def products(self) -> Line:
+        return self.tokens.line(self._products_s)
+
+    @cached_property
+    def experts(self) -> Line:
+        return self.tokens.line(self._experts_s)
+
+    @cached_property
+    def rows(self) -> Line:
+        return self.tokens.line(self._rows_s)
+
+    @cached_property
+    def products_and_experts(self) -> Line:
+        return self.tokens.line(self._products_s + self._experts_s)
+
+    @cached_property
+    def all_shares(self) -> Line:
+        return self.tokens.line(self._products_s + self._experts_s + self._rows_s)
+
+    @cached_property
+    def attention(self) -> Line:
+        return self.decodes.line(self._decodes_s)
 
 
 # ------------------------------------------------------------------------------- shares of a step
@@ -336,25 +264,20 @@ class _Steps:
     def of(cls, deployed: Deployment, parallelism: Parallelism, without: str) -> _Steps:
         """Of a deployment; `without` a module's operators."""
         numbers = columns(Workload(), parallelism)
-        distinct = np.unique(np.stack(list(numbers.values())), axis=1)
-        alike = distinct.shape[1] == 1
+        distinct = np.stack(list(numbers.values()))
+        alike = bool((distinct == distinct[:, :1]).all())
+        distinct = distinct[:, :1] if alike else np.unique(distinct, axis=1)
         degrees: dict[str, Any] = dict(zip(numbers, distinct, strict=True))
         if alike:
             degrees = {name: float(column[0]) for name, column in degrees.items()}
-        few = split_of(parallelism, degrees)
-        graph, shares = _SHARES.get(
-            lambda: _shares(deployed, few),
+        few, stages = split_of(parallelism, degrees), int(numbers["pp"][0])
+        shares, by_stage = _SHARES.get(
+            lambda: _shares(deployed, few, stages, without),
             deployed.model, deployed.engine.eager, deployed.placement,
-            values=(distinct.tobytes(), few.sequence_parallel, few.order),
+            values=(distinct.tobytes(), few.sequence_parallel, few.order, stages, without),
         )  # fmt: skip
-        split = few if alike else parallelism
-        stages = int(numbers["pp"][0])
-        kept = [
-            "" if without and op.module == without else share
-            for op, share in zip(graph.ops, shares, strict=True)
-        ]
-        split = replace(split, overlap="none")
-        return cls(deployed, split, np.array(kept), stage_runs(graph, stages))
+        split = replace(few if alike else parallelism, overlap="none")
+        return cls(deployed, split, shares, by_stage)
 
     def seconds(self, laid: Group, *shares: Share) -> dict[Share, Array]:
         """Seconds of the operators of given shares in steps of a rank, [stages, ..., configs].
@@ -386,17 +309,22 @@ class _Steps:
 
 
 _SIZES = ("sequences", "new_tokens", "cached_tokens", "prompt")
-_SHARES: ByIdentity[tuple[Graph, list[Share]]] = ByIdentity(256)
+_SHARES: ByIdentity[tuple[NDArray[np.str_], Array]] = ByIdentity(256)
 
 
-def _shares(deployed: Deployment, parallelism: Parallelism) -> tuple[Graph, list[Share]]:
-    """A graph of small steps, `_PROBES`, and what the time of each of its operators depends on."""
+def _shares(
+    deployed: Deployment, parallelism: Parallelism, stages: int, without: str
+) -> tuple[NDArray[np.str_], Array]:
+    """What the time of each operator depends on, judged by a graph of small steps, `_PROBES`, and
+    its runs on each pipeline stage; see `_Steps`.
+    """
     size = len(columns(Workload(), parallelism)["pp"])
     split = _repeated(parallelism, len(_PROBES))
     sequences, new, cached = np.repeat(np.array(_PROBES), size, axis=0).T
     group = Group(sequences * np.asarray(split.dp, dtype=float), new, cached)
     graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
-    return graph, [_share(op, size) for op in graph.ops]
+    shares = ["" if without and op.module == without else _share(op, size) for op in graph.ops]
+    return np.array(shares), stage_runs(graph, stages)
 
 
 def _share(op: Op, size: int) -> Share:

@@ -162,7 +162,8 @@ class Batching(StepCycles):
             stacked((none, elsewhere))[:, None],
         )
         own = alone + busy * (shared - alone)
-        return self.host_s + residual + own + self.late_steps * step
+        first: Array = self.host_s + residual + own + self.late_steps * step
+        return first
 
     def _steps_before_s(self, pace: Pace, gathered: Gathered | None) -> tuple[Array, Array]:
         """Rest of the running step when a request arrives, and time of a mean step [s].

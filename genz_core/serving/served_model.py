@@ -204,7 +204,10 @@ class ServedModel:
             self.kept[stages] = priced, kinds.of
         batching, of = self.kept[stages]
         if correction.corrects:
-            batching, of = batching.picked(of).corrected(correction, users), np.arange(of.size)
+            each = np.arange(of.size)
+            if not np.array_equal(of, each):
+                batching = batching.picked(of)
+            batching, of = batching.corrected(correction, users), each
         if closed:
             return closed_loop(batching, of, users, limit, ranks, correction.steps)
         asked = self._chosen(rates(self.traffic), chosen)

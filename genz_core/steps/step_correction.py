@@ -146,7 +146,11 @@ def novelty(
 
 def _as_read(sizes: Array, read: Array | None) -> Array:
     """Sizes with the uncached tokens of a prompt instead of all of them."""
-    return sizes if read is None else np.column_stack([read, sizes[:, 1:]])
+    if read is None:
+        return sizes
+    fresh = sizes.copy()
+    fresh[:, 0] = read
+    return fresh
 
 
 def least_scale(total: Array, bound: Array) -> Array:

@@ -9,6 +9,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
+from pathlib import Path
 
 from genz_core.errors import UnsupportedModel
 from model_registry import architectures
@@ -43,6 +44,16 @@ def model_types() -> list[str]:
     return sorted(_FAMILIES)
 
 
+def is_described(model_type: str) -> bool:
+    """Whether some family's file describes a model type; only files that name it are imported."""
+    if model_type not in _FAMILIES:
+        for folder in map(Path, architectures.__path__):
+            for path in sorted(folder.glob("*.py")):
+                if f'"{model_type}"' in path.read_text("utf-8"):
+                    importlib.import_module(f"{architectures.__name__}.{path.stem}")
+    return model_type in _FAMILIES
+
+
 def read_spec(config: Config) -> ModelSpec:
     """The spec of a config, its image encoder included.
 
@@ -50,9 +61,9 @@ def read_spec(config: Config) -> ModelSpec:
         UnsupportedModel: an unknown model type, or keys that are not understood.
         InvalidValue: missing or impossible sizes.
     """
-    described, model_type = model_types(), config.model_type
-    if model_type not in _FAMILIES:
-        near = ", ".join(difflib.get_close_matches(model_type, described, n=4, cutoff=0.4))
+    model_type = config.model_type
+    if not is_described(model_type):
+        near = ", ".join(difflib.get_close_matches(model_type, model_types(), n=4, cutoff=0.4))
         raise UnsupportedModel(
             f"{config.name}: no architecture is registered for model_type {model_type!r}"
             f"{f'; near: {near}' if near else ''}. Describe it in model_registry/architectures/"

@@ -11,7 +11,7 @@ from typing import Any
 from genz_core.errors import MissingSpec, UnsupportedModel
 from genz_core.precision import canonical
 from genz_core.types import Model, Precision
-from model_registry.architectures.registry import model_types, read_spec
+from model_registry.architectures.registry import is_described, read_spec
 from model_registry.drafts import mtp_parameters
 from model_registry.finding.catalog import shipped_models
 from model_registry.finding.lookup import resolve_name
@@ -129,7 +129,7 @@ def _is_described(checkpoint: Checkpoint) -> bool:
     An encoder or encoder-decoder inside a model of another type is not a model of its own.
     """
     model_type, whole = checkpoint.keys.model_type, checkpoint.config.get("model_type")
-    if model_type not in model_types() or runs_as_decoder(checkpoint.config):
+    if not is_described(model_type) or runs_as_decoder(checkpoint.config):
         return False
     return model_type == whole or not other_kind(checkpoint.config)
 

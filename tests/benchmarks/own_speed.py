@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,16 @@ def _simulated_s(requests: int) -> float:
     return least_s(lambda: run(resolved))
 
 
+def _sensitivities_s() -> float:
+    """Eleven systems: as it is, and each of five resources a tenth more and less."""
+    from app.decide.sensitivity import sensitivities
+    from app.question.question import Question
+    from app.scenario.scenario import resolve
+
+    asked = Question(model=DENSE, system="h100", engine="vllm", batch=8)
+    return least_s(lambda: sensitivities(resolve(replace(asked, isl=next(_SIZES)))))
+
+
 def _planned_s() -> float:
     import ridgeline
 
@@ -123,6 +134,7 @@ def calls() -> Iterator[tuple[str, float]]:
     yield "serve, one load", _served_s(1)
     yield "serve, 256 loads of one length", _served_s(256)
     yield "simulate, 1,000 requests, 64 users", _simulated_s(1000)
+    yield "sensitivities of a batch", _sensitivities_s()
     yield "plan, DeepSeek-V3 on three systems", _planned_s()
 
 

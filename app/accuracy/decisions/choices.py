@@ -1,7 +1,5 @@
 """Questions that measured loads can answer, and the prediction's choice for each."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How much less often chosen plans meet their target than the prediction says."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

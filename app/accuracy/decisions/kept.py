@@ -1,7 +1,5 @@
 """The shipped tables of choices that documents and plans read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Measured loads with their predictions, in sample and with runs left out."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping

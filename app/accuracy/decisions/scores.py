@@ -1,7 +1,5 @@
 """Scores of choices, and tables of scores by what was left out of the fit."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict
@@ -29,9 +27,7 @@ _UPPER = statistics.NormalDist().inv_cdf(0.95)
 
 
 def scores(loads: Sequence[Load]) -> Row:
-    """Regret of the choices, ranking of GPUs and largest numbers of users, in percent, with
-    counts.
-    """
+    """Regret of choices, ranking of GPUs and largest numbers of users [%], with counts."""
     made, ranked, users = choices(loads), gpu_pairs(loads), list(most_users(loads))
     return {
         **_regret([one.regret for one in made]),

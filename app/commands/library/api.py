@@ -1,7 +1,5 @@
 """ridgeline api: the command line's answers over HTTP, for programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -20,10 +18,6 @@ from genz_core.errors import InvalidValue
 from genz_core.limits import checked_duration
 
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
-
-
-def register(cli: typer.Typer) -> None:
-    cli.command("api", help="Answer programs over HTTP: estimate, serve, plan ... (REST).")(api)
 
 
 def api(
@@ -47,6 +41,7 @@ def api(
     body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
     upload_mb: Annotated[float, typer.Option(help="Largest upload of one request in MB.")] = 50.0,
 ) -> None:
+    """Answer programs over HTTP: estimate, serve, plan ... (REST)."""
     for name in ("fastapi", "uvicorn", "prometheus_client"):
         check_installed(name, pip_install_extra("api"))
     for option, size in (("--body-mb", body_mb), ("--upload-mb", upload_mb)):

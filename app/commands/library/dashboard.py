@@ -1,7 +1,5 @@
 """ridgeline app: open the dashboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +7,6 @@ import typer
 
 from app.commands.library.servers import LOOPBACK, Log, LogOption, check_free, check_installed
 from genz_core.common.installation import pip_install_extra
-
-
-def register(cli: typer.Typer) -> None:
-    cli.command("app", help="Open the dashboard in a browser, or serve it to others.")(app)
 
 
 def app(
@@ -53,6 +47,7 @@ def app(
         str, typer.Option(help="Path of the dashboard behind a proxy, such as /ridgeline.")
     ] = "",
 ) -> None:
+    """Open the dashboard in a browser, or serve it to others."""
     from app.commands.library.dashboard_server import (
         become_server,
         check_login,

@@ -1,7 +1,5 @@
 """The dashboard's server: its settings, and how this process is replaced by it."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tomllib

@@ -1,19 +1,10 @@
 """ridgeline doctor: what this machine can measure, and what to install for more."""
 
-from __future__ import annotations
-
-import typer
-
 from app.commands import options as opt
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("doctor", help="Say what this machine can measure, and how to get the rest.")(
-        doctor
-    )
-
-
 def doctor(json: opt.Json = False) -> None:
+    """Say what this machine can measure, and how to get the rest."""
     import hardware_db
     from hardware_db.data_folder import data_folder
     from profilers.collect.doctor import examine

@@ -1,7 +1,5 @@
 """ridgeline mcp: the verbs as tools of an assistant (Model Context Protocol)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +14,6 @@ from app.commands.library.servers import (
 )
 from genz_core.common.installation import pip_install_extra
 from genz_core.limits import checked_duration
-
-
-def register(cli: typer.Typer) -> None:
-    cli.command("mcp", help="Answer an assistant (MCP) over stdio, or over HTTP with --http.")(mcp)
 
 
 def mcp(
@@ -37,6 +31,7 @@ def mcp(
     log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
 ) -> None:
+    """Answer an assistant (MCP) over stdio, or over HTTP with --http."""
     check_installed("mcp", pip_install_extra("mcp"))
 
     from app.api.answers import Answers

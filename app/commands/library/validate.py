@@ -1,8 +1,4 @@
-"""ridgeline validate: predictions against measured points, and the closed form against the
-simulation.
-"""
-
-from __future__ import annotations
+"""ridgeline validate: predictions against measured points, closed form against simulation."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -37,12 +33,6 @@ class _Validated:
     document: Callable[[], str] | None = None
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("validate", help="Compare predictions with the measured points that ship.")(
-        validate
-    )
-
-
 def validate(
     what: Annotated[
         str,
@@ -69,6 +59,7 @@ def validate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Compare predictions with the measured points that ship."""
     if what not in _VALIDATIONS:
         raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_VALIDATIONS)}")
     if write_docs is not None and what not in ("simulation", "plan"):
@@ -142,9 +133,7 @@ def _throughput(by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
-    """Errors of simulated disaggregated runs, and refusals; by default by split and by each
-    column.
-    """
+    """Errors of simulated disaggregated runs, and refusals; by default by split and column."""
     from app.accuracy import disaggregated_runs as runs
     from app.accuracy import kind_intervals
 

@@ -1,26 +1,20 @@
 """ridgeline calibrate: fit constants to a machine, to reports or to runs, and validate the fit."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from app.commands import group_of
 from app.commands import options as opt
-from app.commands.measured import calibrate_runs
+from app.commands.measured.calibrate_runs import runs
 from app.commands.progress_bar import running
 from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
-    group = typer.Typer(help="Fit the latency model to a machine.", no_args_is_help=True)
-    group.command("machine", help="Microbenchmarks -> a system and a profile of this machine.")(
-        machine
-    )
-    group.command("report", help="Kernels of profiler reports -> a system and a profile.")(report)
-    calibrate_runs.register(group)
+    group = group_of("Fit the latency model to a machine.", machine, report, runs)
     cli.add_typer(group, name="calibrate")
 
 
@@ -43,6 +37,7 @@ def machine(
     ] = False,
     json: opt.Json = False,
 ) -> None:
+    """Microbenchmarks -> a system and a profile of this machine."""
     from app.calibration import machine as this_machine
 
     if output is not None and not validate:
@@ -73,9 +68,7 @@ def _config(model: str) -> dict[str, Any]:
 def _validate(
     calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
 ) -> Any:
-    """Validate and print the accuracy; returns the machine as fitted before and after the model
-    ran.
-    """
+    """Validate and print the accuracy; returns the machine as fitted before and after the run."""
     from app.calibration import machine_document, machine_validation
 
     with running("validating") as run:
@@ -125,6 +118,7 @@ def report(
     save: Annotated[bool, typer.Option(help="Keep system and profile.")] = True,
     json: opt.Json = False,
 ) -> None:
+    """Kernels of profiler reports -> a system and a profile."""
     import profilers
     from app.calibration import fit_tables, from_reports
 

@@ -10,18 +10,14 @@ import typer
 
 from app.commands import options as opt
 from app.commands.progress_bar import running
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Given, of_verb
 
 if TYPE_CHECKING:
     from app.benchmarks.deployment import Deployment
     from app.calibration.from_runs import RecipeCalibration
 
 
-def register(group: typer.Typer) -> None:
-    help_ = "Results of benchmarks, or one to five runs -> an engine for that recipe."
-    add_verb(group, "calibrate", runs, help_, name="runs", model="option")
-
-
+@of_verb("calibrate")
 def runs(
     files: Annotated[
         list[Path],
@@ -39,6 +35,7 @@ def runs(
     ] = False,
     json: opt.Json = False,
 ) -> None:
+    """Results of benchmarks, or one to five runs -> an engine for that recipe."""
     from app.benchmarks import file_comparison
     from app.calibration import from_runs
     from app.scenario import points_file
@@ -87,9 +84,7 @@ def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool
 
 
 def _print_recipes(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
-    """Print figures, constants and errors of each recipe.  path: file of the stored
-    recipes, or "".
-    """
+    """Print figures, constants and errors of each recipe.  path: of the stored recipes, or ""."""
     from app.calibration import from_runs
 
     facts: list[dict[str, Any]] = [

@@ -1,7 +1,5 @@
 """ridgeline collect: vendor profilers around a run, and microbenchmarks of single operators."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.answers.table import to_json
+from app.commands import add_command, group_of
 from app.commands import options as opt
 from app.commands.progress_bar import running
 from genz_core.errors import InvalidValue
@@ -23,13 +22,11 @@ _OPEN = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def register(cli: typer.Typer) -> None:
-    group = typer.Typer(
-        help="Run Nsight around a workload, or time operators.", no_args_is_help=True
-    )
-    group.command("nsys", help="A timeline by Nsight Systems.", context_settings=_OPEN)(nsys)
-    group.command("ncu", help="Kernel counters by Nsight Compute.", context_settings=_OPEN)(ncu)
-    group.command("top-kernels", help="The slowest kernels of a report, as YAML.")(top_kernels)
-    group.command("microbench", help="Time single operators, as calibration needs.")(microbench)
+    group = group_of("Run Nsight around a workload, or time operators.")
+    for command in (nsys, ncu):
+        add_command(group, command, context_settings=_OPEN)
+    add_command(group, top_kernels)
+    add_command(group, microbench)
     cli.add_typer(group, name="collect")
 
 
@@ -44,6 +41,7 @@ def nsys(
     print_: Dry = False,
     json: opt.Json = False,
 ) -> None:
+    """A timeline by Nsight Systems."""
     from profilers.collect import nsight, nsight_runner
 
     if capture not in ("none", "nvtx", "cudaProfilerApi"):
@@ -78,6 +76,7 @@ def ncu(
     print_: Dry = False,
     json: opt.Json = False,
 ) -> None:
+    """Kernel counters by Nsight Compute."""
     from profilers.collect import nsight, nsight_runner
     from profilers.collect.top_kernels import ncu_commands, read_yaml
 
@@ -138,6 +137,7 @@ def top_kernels(
     output: Annotated[Path | None, opt.target("Write the YAML here.")] = None,
     json: opt.Json = False,
 ) -> None:
+    """The slowest kernels of a report, as YAML."""
     from profilers.collect.top_kernels import to_yaml
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
@@ -162,6 +162,7 @@ def microbench(
     output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
     json: opt.Json = False,
 ) -> None:
+    """Time single operators, as calibration needs."""
     from profilers.collect.clock import use_threads
     from profilers.collect.measured_model import pick_device
     from profilers.collect.microbenchmarks import run_suite

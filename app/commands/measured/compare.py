@@ -11,7 +11,7 @@ from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
 from app.commands.measured import compare_results
 from app.commands.measured.import_ import phase_patterns, print_checks
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 from app.wording import quantities
 from genz_core.errors import InvalidValue, ReportError
 from genz_core.limits import checked_size
@@ -29,11 +29,7 @@ _OWN = {
 }
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "Compare profiler reports, or benchmark results, with their prediction."
-    add_verb(cli, "compare", compare, help_, model="option")
-
-
+@of_verb("compare")
 def compare(
     files: Annotated[
         list[Path],
@@ -58,6 +54,7 @@ def compare(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Compare profiler reports, or benchmark results, with their prediction."""
     from app.benchmarks.file_comparison import are_results
 
     chosen = opt.table_format(format_, json)
@@ -81,11 +78,7 @@ def compare(
 
 
 def _steps(options: list[str]) -> dict[str, int]:
-    """Steps by phase, from options such as "decode=64".
-
-    Raises:
-        InvalidValue: another phase, or not a whole number.
-    """
+    """Steps by phase, from options such as "decode=64"."""
     steps = {}
     for text in options:
         name, _, number = text.partition("=")

@@ -1,21 +1,15 @@
 """ridgeline guard: a gate for continuous integration on the result of a benchmark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from app.commands import options as opt
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "Exit with 1 if a benchmark's result is worse than it should be."
-    add_verb(cli, "guard", guard, help_, model="option")
-
-
+@of_verb("guard")
 def guard(
     files: Annotated[list[Path], typer.Argument(help="Results of a serving benchmark.")],
     given: Given,
@@ -27,6 +21,7 @@ def guard(
     ] = None,
     json: opt.Json = False,
 ) -> None:
+    """Exit with 1 if a benchmark's result is worse than it should be."""
     from app.benchmarks import document
     from app.benchmarks.file_comparison import judged
 

@@ -23,13 +23,6 @@ _FACTS = (
 )  # fmt: skip
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command(
-        "import",
-        help="Read profiler reports, a folder with the ranks of a run, or benchmarks' results.",
-    )(import_)
-
-
 def import_(
     files: Annotated[
         list[Path],
@@ -48,6 +41,7 @@ def import_(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Read profiler reports, a folder with the ranks of a run, or benchmarks' results."""
     import profilers
     from app.measuring import result_table
     from app.measuring.summary_document import report_document

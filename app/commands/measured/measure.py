@@ -11,10 +11,12 @@ import typer
 from typer.core import TyperGroup
 
 from app.answers.table import to_json
+from app.commands import group_of
 from app.commands import options as opt
-from app.commands.measured import measure_endpoint, measure_serving
+from app.commands.measured.measure_endpoint import endpoint, metrics
+from app.commands.measured.measure_serving import own_server, serving
 from app.commands.progress_bar import running
-from app.commands.question_options import CONTEXT, Given, takes
+from app.commands.question_options import Given, takes
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 
@@ -48,19 +50,10 @@ class RunByDefault(TyperGroup):
 
 
 def register(cli: typer.Typer) -> None:
-    group = typer.Typer(
-        cls=RunByDefault,
-        help="Run a model on this machine: `measure MODEL`, or one of the commands below.",
-        no_args_is_help=True,
-    )
-    group.command("run", context_settings=CONTEXT, help="One workload, repeated; the default.")(run)
-    group.command("sweep", help="Batches and lengths in powers of two.")(sweep)
-    group.command(
-        "ranks", context_settings=CONTEXT, help="Tensor parallel over processes of this machine."
-    )(ranks)
-    measure_serving.register(group)
-    measure_endpoint.register(group)
-    group.command("infer", help="Answer prompts from a file; nothing is profiled.")(infer)
+    group = group_of(
+        "Run a model on this machine: `measure MODEL`, or one of the commands below.",
+        run, sweep, ranks, serving, own_server, endpoint, metrics, infer, cls=RunByDefault,
+    )  # fmt: skip
     cli.add_typer(group, name="measure")
 
 
@@ -97,6 +90,7 @@ def run(
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
+    """One workload, repeated; the default."""
     from app.commands.measured.measure_output import print_prompts, print_run
     from app.measuring.live import copy_trace
     from profilers.runs import run_config
@@ -151,6 +145,7 @@ def sweep(
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
+    """Batches and lengths in powers of two."""
     from app.commands.measured.measure_output import print_sweep
     from app.measuring.sweep import sweep_points
     from profilers.runs import run_config
@@ -186,6 +181,7 @@ def ranks(
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
+    """Tensor parallel over processes of this machine."""
     from app.commands.measured.measure_output import print_ranks
     from profilers.runs import run_config
 
@@ -214,6 +210,7 @@ def infer(
     device: opt.Device = "auto",
     json: opt.Json = False,
 ) -> None:
+    """Answer prompts from a file; nothing is profiled."""
     from profilers.collect import inference
 
     sampling = inference.Sampling(
@@ -247,8 +244,7 @@ def _measured(
     tags: Sequence[str] | None,
     before_keeping: BeforeKeeping | None = None,
 ) -> tuple[Outcome, str]:
-    """Measure under a progress bar; returns the outcome and the id of the kept run ("" if not
-    kept).
+    """Measure under a progress bar; returns the outcome and the id of the kept run, or "".
 
     activity: label of the progress bar.  before_keeping: called with the outcome and the folder of
     its files, which move away when the run is kept.

@@ -11,7 +11,7 @@ from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
 from app.commands.measured.import_ import print_results
 from app.commands.progress_bar import running
-from app.commands.question_options import CONTEXT, Given, takes
+from app.commands.question_options import Given, takes
 from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -22,12 +22,6 @@ Remote = Annotated[
     bool,
     typer.Option("--allow-remote", help="The server is on another machine and you may load it."),
 ]
-
-
-def register(group: typer.Typer) -> None:
-    measured = "An OpenAI-compatible server under a stated load; kept."
-    group.command("endpoint", context_settings=CONTEXT, help=measured)(endpoint)
-    group.command("metrics", help="The /metrics page of vLLM or SGLang as a measurement.")(metrics)
 
 
 @takes(concurrency=None, rate=None, requests=None, isl=128, osl=64, seed=0)
@@ -54,6 +48,7 @@ def endpoint(
     output: Annotated[Path | None, typer.Option(help="Copy the result file to this path.")] = None,
     json: opt.Json = False,
 ) -> None:
+    """An OpenAI-compatible server under a stated load; kept."""
     import tempfile
 
     from app.measuring import endpoint_run
@@ -100,6 +95,7 @@ def metrics(
     allow_remote: Remote = False,
     json: opt.Json = False,
 ) -> None:
+    """The /metrics page of vLLM or SGLang as a measurement."""
     from app.measuring import result_table
     from profilers.collect.serving import addresses
     from profilers.collect.serving import endpoint as endpoints

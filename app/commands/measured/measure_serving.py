@@ -1,7 +1,5 @@
 """ridgeline measure serving, own-server: engines under load, and a simulation to compare with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,17 +8,10 @@ import typer
 from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
 from app.commands.progress_bar import running
-from app.commands.question_options import CONTEXT, Given, takes
+from app.commands.question_options import Given, takes
 from app.question.question import Question
 from genz_core.common.progress import part
 from genz_core.errors import InvalidValue
-
-
-def register(group: typer.Typer) -> None:
-    served = "A serving engine that runs somewhere: closed loops of users."
-    group.command("serving", context_settings=CONTEXT, help=served)(serving)
-    own = "transformers' server, here, beside a simulation of it."
-    group.command("own-server", context_settings=CONTEXT, help=own)(own_server)
 
 
 @takes(
@@ -43,6 +34,7 @@ def serving(
     ] = Path("serving"),
     json: opt.Json = False,
 ) -> None:
+    """A serving engine that runs somewhere: closed loops of users."""
     from hardware_db.whole_file import write_whole
     from profilers.collect.serving import closed_loop, prompts, result_file
     from profilers.collect.serving.client import Server
@@ -78,6 +70,7 @@ def own_server(
     output: Annotated[Path | None, opt.target("Where the table goes as Markdown.")] = None,
     json: opt.Json = False,
 ) -> None:
+    """transformers' server, here, beside a simulation of it."""
     from app.calibration import own_server as comparison
     from app.calibration import own_server_document as document
     from profilers.collect.serving.own_server import ServerSettings

@@ -1,7 +1,5 @@
 """ridgeline runs: list and manage the kept runs, and start one from a run file."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +7,7 @@ from typing import Annotated
 import typer
 
 from app.answers.table import TableFormat, render
+from app.commands import group_of
 from app.commands import options as opt
 from app.commands.progress_bar import running
 from genz_core.errors import InvalidValue, MeasurementError
@@ -17,12 +16,8 @@ Identity = Annotated[str, typer.Argument(help="Id of a run, or the start of it."
 
 
 def register(cli: typer.Typer) -> None:
-    group = typer.Typer(help="Start, list and keep runs.", no_args_is_help=True)
-    for command in (start, show, tag, delete, export, take, compare):
-        name = "import" if command is take else command.__name__
-        group.command(name, help=(command.__doc__ or "").strip())(command)
-    group.command("list", help="Kept runs, latest first.")(list_)
-    cli.add_typer(group, name="runs")
+    commands = (start, show, tag, delete, export, import_, compare, list_)
+    cli.add_typer(group_of("Start, list and keep runs.", *commands), name="runs")
 
 
 def start(
@@ -70,6 +65,7 @@ def list_(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Kept runs, latest first."""
     from app.measuring.run_store import store
 
     for sentence in store().left_out():
@@ -121,7 +117,7 @@ def export(identity: Identity, target: Path) -> None:
     typer.echo(str(store().export(identity, target)))
 
 
-def take(source: Path) -> None:
+def import_(source: Path) -> None:
     """Keep a run that another machine exported."""
     from app.measuring.run_store import store
 

@@ -1,7 +1,5 @@
 """ridgeline tune: find the best settings of a server with few runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -9,17 +7,10 @@ import typer
 
 from app.commands import options as opt
 from app.commands.progress_bar import running
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = (
-        "Find the best settings of a server: predict, run, learn, repeat. Give several values of "
-        "an option to try them; runs already in the folder count."
-    )
-    add_verb(cli, "tune", tune, help_)
-
-
+@of_verb("tune")
 def tune(
     given: Given,
     goal: Extra,
@@ -58,6 +49,9 @@ def tune(
     client_timeout: Annotated[float, opt.lasting("Most seconds for the client to run.")] = 3600.0,
     json: opt.Json = False,
 ) -> None:
+    """Find the best settings of a server: predict, run, learn, repeat. Give several values of an
+    option to try them; runs already in the folder count.
+    """
     from app.tuning import report
     from app.tuning.answer import POINTS, REPORT, answer
     from app.tuning.real_server import Commands

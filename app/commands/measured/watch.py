@@ -10,20 +10,13 @@ import typer
 from app.answers.table import to_json
 from app.commands import options as opt
 from app.commands.progress_bar import running
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 
 if TYPE_CHECKING:
     from app.watching.watch import Event
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = (
-        "Follow the metrics page of vLLM, SGLang or llama.cpp: report when the server leaves its "
-        "prediction, and why. Ctrl-C ends it."
-    )
-    add_verb(cli, "watch", watch, help_, model="option")
-
-
+@of_verb("watch")
 def watch(
     source: Annotated[
         str,
@@ -53,6 +46,9 @@ def watch(
     ] = False,
     json: opt.Json = False,
 ) -> None:
+    """Follow the metrics page of vLLM, SGLang or llama.cpp: report when the server leaves its
+    prediction, and why. Ctrl-C ends it.
+    """
     from app.watching import kept_scale
     from app.watching.answer import of_recordings, refuse_unnamed
     from app.watching.grafana import dashboard as drawn

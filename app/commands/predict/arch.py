@@ -1,7 +1,5 @@
 """ridgeline arch: the structure of a model, from its description or from a trace of its code."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer
@@ -14,10 +12,6 @@ from genz_core.limits import checked_size
 #: Limits of each symbol of `model_registry.reports.symbolic`.
 _LIMIT = {"batch": "batch", "new_tokens": "input_tokens", "context": "cached_tokens"}
 WITHOUT = 'Rewrites to leave out of the trace: "mla_absorbed,scan".'
-
-
-def register(cli: typer.Typer) -> None:
-    cli.command("arch", help="The structure of a model: layers, operators, formulas.")(arch)
 
 
 def arch(
@@ -36,6 +30,7 @@ def arch(
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
+    """The structure of a model: layers, operators, formulas."""
     from app.scenario.local_files import model_source
     from model_registry.reports import step_documents, symbolic
 
@@ -55,11 +50,7 @@ def parse_names(text: str) -> list[str]:
 
 
 def _values(text: str) -> dict[str, Any]:
-    """Values by symbol in a list such as "batch=1,context=1024,w_bytes=0.5".
-
-    Raises:
-        InvalidValue: an unknown symbol, or not a number within its limits.
-    """
+    """Values by symbol in a list such as "batch=1,context=1024,w_bytes=0.5"."""
     from model_registry.reports.symbolic import BYTES
 
     pairs = [part.partition("=") for part in text.split(",")]

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from app.line.line_answer import Answered
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("ask", help='Answer a typed line: "llama 70b fp8 on 8 h100 vllm 20/s 2k/500".')(ask)
-
-
 def ask(
     line: Annotated[
         list[str],
@@ -30,6 +26,7 @@ def ask(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Answer a typed line: "llama 70b fp8 on 8 h100 vllm 20/s 2k/500"."""
     from app.line.line_answer import answer, command
     from app.scenario.local_files import sources
 

@@ -12,7 +12,7 @@ import typer
 from app.answers.table import TableFormat, folded, render, to_json
 from app.commands import options as opt
 from app.commands.piped_json import PIPE, piped
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Given, of_verb
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.models.degrees import other_count, parse_degrees, placed
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from app.scenario.results import Estimate
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = "Price one question, or a CSV of them with --points."
-    add_verb(cli, "estimate", estimate, help_, model="optional")
-
-
+@of_verb("estimate", optional=True)
 def estimate(
     given: Given,
     parallel: Annotated[
@@ -44,6 +40,7 @@ def estimate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Price one question, or a CSV of them with --points."""
     from app.scenario import mixed_step, results
     from app.scenario.scenario import resolve
 

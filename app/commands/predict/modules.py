@@ -1,7 +1,5 @@
 """ridgeline modules: list, show and derive the formulas of module classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any
@@ -9,20 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from app.answers.table import to_json
+from app.commands import group_of
 from app.commands import options as opt
 from app.commands.piped_json import PIPE, piped
 from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
-    group = typer.Typer(help="Formulas of module classes.", no_args_is_help=True)
-    group.command("list", help="The classes that have formulas.")(list_)
-    group.command("show", help="The formulas of one class.")(show)
-    group.command("populate", help="A model's operators in formulas, of the JSON of arch.")(
-        populate
-    )
-    group.command("derive", help="Derive the formulas of a class, or of a model's.")(derive)
-    group.command("validate", help="Record who has compared formulas with the source.")(validate)
+    group = group_of("Formulas of module classes.", list_, show, populate, derive, validate)
     cli.add_typer(group, name="modules")
 
 
@@ -30,6 +22,7 @@ Model = Annotated[str, typer.Option(help="For this model, at its sizes.")]
 
 
 def list_(json: opt.Json = False) -> None:
+    """The classes that have formulas."""
     from model_registry.modules import entry_names
 
     names = entry_names()
@@ -41,6 +34,7 @@ def show(
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
+    """The formulas of one class."""
     from model_registry.modules import model_key, read_entry
 
     _print(read_entry(name, model_key(_config(model)) if model else ""), json)
@@ -49,6 +43,7 @@ def show(
 def populate(
     model: Annotated[str, typer.Argument(help="`-`: the JSON of `arch --json`; or a model.")],
 ) -> None:
+    """A model's operators in formulas, of the JSON of arch."""
     from app.scenario.local_files import model_source
     from model_registry.reports import step_documents
 
@@ -62,6 +57,7 @@ def validate(
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
+    """Record who has compared formulas with the source."""
     from model_registry import modules
 
     key = modules.model_key(_config(model)) if model else ""
@@ -83,6 +79,7 @@ def derive(
     ] = False,
     json: opt.Json = False,
 ) -> None:
+    """Derive the formulas of a class, or of a model's."""
     from model_registry import modules
 
     if bool(name) == bool(model):

@@ -1,7 +1,5 @@
 """ridgeline ops: FLOPs and bytes of a model's operators, without hardware."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
@@ -10,13 +8,10 @@ from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.piped_json import PIPE, piped
 from app.commands.predict.arch import WITHOUT, parse_names
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    add_verb(cli, "ops", ops, "FLOPs and bytes of every operator, no hardware needed.")
-
-
+@of_verb("ops")
 def ops(
     given: Given,
     cached_tokens: Extra,
@@ -27,6 +22,7 @@ def ops(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """FLOPs and bytes of every operator, no hardware needed."""
     from app.model_inside import operator_counts
     from model_registry.reports import static_table
 

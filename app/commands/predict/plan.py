@@ -1,7 +1,5 @@
 """ridgeline plan: which deployment serves a load within targets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +8,10 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import running
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    add_verb(cli, "plan", plan, "Find the best deployments that serve a load within targets.")
-
-
+@of_verb("plan")
 def plan(
     given: Given,
     deployment: Extra,
@@ -41,6 +36,7 @@ def plan(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Find the best deployments that serve a load within targets."""
     from app.decide.report import check_ending, taken_along
     from app.planning import result
     from app.planning.manifests.bundle import check_kind

@@ -1,7 +1,5 @@
 """ridgeline serve: TTFT, TPOT and throughput under load."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +7,7 @@ import typer
 
 from app.answers.table import TableFormat, folded, render
 from app.commands import options as opt
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Given, of_verb
 
 _RUNS = "measured runs by their weight (a power of measured over physics alone)"
 _NO_RUNS = "no measured run of this engine and model; the figures use the engine's profile only"
@@ -22,10 +20,7 @@ _BRIEF = (
 )  # fmt: skip
 
 
-def register(cli: typer.Typer) -> None:
-    add_verb(cli, "serve", serve, "Estimate TTFT, TPOT and throughput under load.")
-
-
+@of_verb("serve")
 def serve(
     given: Given,
     explain: Annotated[
@@ -37,6 +32,7 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Estimate TTFT, TPOT and throughput under load."""
     import numpy as np
 
     from app.scenario import results
@@ -69,9 +65,7 @@ def serve(
 
 
 def _print(rows: list[dict[str, Any]], load: str, chosen: TableFormat) -> None:
-    """Print a single load with one figure per line; several loads with one line each, and each note
-    once below.
-    """
+    """Print a single load with a line per figure, several with a line each, and each note once."""
     if len(rows) == 1:
         lines = [{"figure": name, "value": value} for name, value in folded(rows[0]).items()]
         typer.echo(render(lines, chosen))

@@ -11,7 +11,7 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import INTERRUPTED, running
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 from app.question.question import LOADS
 from genz_core.errors import InvalidValue
 
@@ -20,15 +20,11 @@ if TYPE_CHECKING:
     from app.question.query import Query
     from app.simulation.result import Simulated
 
-_HELP = "Simulate individual requests: percentiles, queues and preemptions of a load or a trace."
 _MEASURED = "Calibration from one run"
 _MANY = "Many simulations"
 
 
-def register(cli: typer.Typer) -> None:
-    add_verb(cli, "simulate", simulate, _HELP, model="optional")
-
-
+@of_verb("simulate", optional=True)
 def simulate(
     given: Given,
     worth: Extra,
@@ -81,6 +77,7 @@ def simulate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Simulate individual requests: percentiles, queues, preemptions of a load or a trace."""
     chosen = opt.table_format(format_, json)
     if points is not None:
         _simulate_points(points, output, workers, cluster)
@@ -114,9 +111,7 @@ def run_and_print(
 def _print(
     answer: Simulated, chosen: TableFormat, more: Mapping[str, Any], *blocks: Rows | str
 ) -> None:
-    """Print a run.  more: additional entries of its document.  blocks: printed below, as for
-    `opt.show`.
-    """
+    """Print a run.  more: further entries of its document.  blocks: below, as for `opt.show`."""
     from app.simulation import rows
 
     figures = [
@@ -176,11 +171,7 @@ def _forget(given: Given) -> None:
 
 
 def _simulate_points(source: Path, target: Path | None, workers: int, cluster: str) -> None:
-    """Simulate the rows of a file; a stopped run goes on where it was.
-
-    Raises:
-        InvalidValue: no --output, a negative number of workers, or as `rows_file.run_file`.
-    """
+    """Simulate the rows of a file; a stopped run goes on where it was."""
     from app.scenario import points_file
     from app.scenario.points_row import unknown_columns
     from app.simulation import rows_file

@@ -1,7 +1,5 @@
 """ridgeline sweep: price every combination of the values of some parameters, or a file of axes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,21 +9,13 @@ import typer
 from app.answers.table import TableFormat, render
 from app.commands import options as opt
 from app.commands.progress_bar import INTERRUPTED, running
-from app.commands.question_options import Extra, Given, add_verb
+from app.commands.question_options import Extra, Given, of_verb
 from genz_core.errors import InvalidValue
 
 _MOST_PRINTED = 10_000
 
 
-def register(cli: typer.Typer) -> None:
-    add_verb(
-        cli,
-        "sweep",
-        sweep,
-        "Price every combination of values on some axes, given as options or in a file.",
-    )
-
-
+@of_verb("sweep")
 def sweep(
     given: Given,
     bounds_only: Extra,
@@ -47,6 +37,7 @@ def sweep(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Price every combination of values on some axes, given as options or in a file."""
     from app.planning import sweep_axes, sweep_file
     from app.scenario.local_files import sources
     from app.simulation.executor import HERE, Where

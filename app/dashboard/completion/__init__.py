@@ -4,8 +4,6 @@ Streamlit serves the files of a component from a folder that a manifest names; a
 page would be refused by the server's own security header.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

@@ -1,8 +1,4 @@
-"""Throughput over the load and over interactivity, for several degrees, with the measured runs
-used.
-"""
-
-from __future__ import annotations
+"""Throughput over the load and over interactivity, by degree, with the measured runs used."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Results of serving benchmarks on the predicted curve, replayed, and stored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Panels of benchmark results: the form, the curve, the figures, replayed requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -42,8 +40,7 @@ def say(name: str, value: str) -> None:
 
 
 def question_form(asked: Sequence[Deployment]) -> None:
-    """Draw a form for what the files lack, filled from the sidebar's scenario, and store the
-    answers.
+    """Draw a form for what the files lack, filled from the sidebar, and store the answers.
 
     A box below it overrides what the files state.
     """

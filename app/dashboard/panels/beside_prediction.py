@@ -1,7 +1,5 @@
 """Times of a phase side by side, and the operators behind the gap."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pandas as pd

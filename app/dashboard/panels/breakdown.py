@@ -1,7 +1,5 @@
 """The time of a step by cause, by operator class and by layer group."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.charts import breakdown

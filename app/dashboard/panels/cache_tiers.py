@@ -1,7 +1,5 @@
 """The part Cache tiers of page Explain: hits by tier, TTFT with and without each, dollars."""
 
-from __future__ import annotations
-
 import pandas as pd
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """Fit this machine, a reported device or an engine; shows errors and stores the fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -144,8 +142,7 @@ def fit_panel(
 
 
 def _runs_form(names: Sequence[str], load: str) -> list[dict[str, str]]:
-    """The typed runs as rows of a points file, [] before they are submitted; empty rows are
-    omitted.
+    """The typed runs as rows of a points file, without empty ones; [] until submitted.
 
     names: columns of measured seconds.  load: "concurrency" or "batch".
     """

@@ -1,7 +1,5 @@
 """The part Changing load of page Plan: replicas that follow a day or a trace, and how many last."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,16 +8,15 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS, Column
 from app.charts import scaling as charts
-from app.dashboard import export, sidebar, strip, traces
+from app.dashboard import export, sidebar, strip
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
+from app.dashboard.panels.simulation import query_of
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
 from app.question import literals
 from app.question.extras import extras_of, read_extras
 from app.question.parameter import Parameter
-from app.question.query import Query, ask
-from app.question.verbs import parameters_of
 from app.scaling.job_work import enough, follow
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -97,26 +94,13 @@ def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
     with saying_errors():
         known = extras_of(verb)
         extras, _ = read_extras(known, {n: v for n, v in given.items() if n in known and v})
-        query = _asked(setup, verb)
+        if setup.scenario.kind not in ("rate", "trace"):
+            raise InvalidValue(
+                "replicas can follow only arriving requests: give a rate or a trace instead of "
+                "users, such as 4/s"
+            )
+        query = query_of(setup.scenario, verb)
         start(JOB, work, (setup, query, extras), label, SIMULATING)
-
-
-def _asked(setup: Setup, verb: str) -> Query:
-    """The sidebar's question for the verb, with the requests of a trace.
-
-    Raises:
-        RidgelineError: users or a batch, or a question that cannot be simulated.
-    """
-    scenario, known = setup.scenario, parameters_of(verb)
-    if scenario.kind not in ("rate", "trace"):
-        raise InvalidValue(
-            "replicas can follow only arriving requests: give a rate or a trace instead of users, "
-            "such as 4/s"
-        )
-    kept = {name: value for name, value in scenario.changed().items() if name in known}
-    if scenario.kind == "trace":
-        kept["trace"] = traces.requests(scenario.requests or 0)
-    return ask(verb, {"model": scenario.model} | kept)
 
 
 # ------------------------------------------------------------------------------- results
@@ -142,10 +126,9 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
             f"fixed: {quantities.percent(fixed['good_share'])}",
         )  # fmt: skip
         for name in ("ttft", "tpot"):
-            card(
-                f"{COLUMNS[f'{name}_s'].head}, p99", _seconds(here[f"{name}_p99_s"]),
-                f"fixed: {_seconds(fixed[f'{name}_p99_s'])}",
-            )  # fmt: skip
+            column = COLUMNS[f"{name}_s"]
+            now, then = (column.words(one[f"{name}_p99_s"]) for one in (here, fixed))
+            card(f"{column.head}, p99", now, f"fixed: {then}")
     look, windows, targets = export.look(), document["windows"], document["targets"]
     figures = {
         "replicas": charts.replicas(windows, document["course"], fixed["replicas"], look),
@@ -175,10 +158,6 @@ def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
          for way, value in row.items()}
         for row in rows
     )  # fmt: skip
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else quantities.seconds(value)
 
 
 def _lasts(document: Mapping[str, Any], setup: Setup) -> None:

@@ -1,7 +1,5 @@
 """A hypothetical chip: sliders of its resources, another memory, process or power."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -132,13 +130,6 @@ def _figures(setup: Setup, chip: Chip) -> Figures:
     return sensitivity.figures(made)
 
 
-def _change(base: Figures, other: Figures, name: str) -> str:
-    """The change of a figure, such as "−27 %", or a note that there is none."""
-    if not (base["fits"] and other["fits"]):
-        return NONE
-    return quantities.change(base[name], other[name])
-
-
 def _rows(columns: Mapping[str, Figures]) -> list[dict[str, str]]:
     """One row per figure, one column per what-if with its change; empty for what does not fit."""
     base = columns[_NOW]
@@ -155,4 +146,5 @@ def _cell(base: Figures, found: Figures, name: str) -> str:
     if not found["fits"]:
         return NONE
     words = FIGURES[name].words(found[name])
-    return words if found is base else f"{words} ({_change(base, found, name)})"
+    change = quantities.change(base[name], found[name]) if base["fits"] else NONE
+    return words if found is base else f"{words} ({change})"

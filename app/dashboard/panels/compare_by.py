@@ -1,7 +1,5 @@
 """Page Compare by models, systems, engines, versions or use cases: one thing changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,6 +8,7 @@ import streamlit as st
 
 from app.charts import setups as charts
 from app.charts.figure import Figure
+from app.charts.memory import PARTS
 from app.dashboard import caches, export, own_definitions, search_form, sidebar
 from app.dashboard.load import as_batch, batches_words
 from app.dashboard.widgets import draw_table, pick
@@ -35,7 +34,6 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "weights": ("", "fp8"),
     "use": tuple(USE_CASES),
 }
-_PARTS = ("weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes")
 Table = Mapping[str, Mapping[str, Latency]]
 
 
@@ -80,9 +78,7 @@ def chosen_axis() -> str:
 
 
 def compared(axis: str, base: Setup) -> list[str]:
-    """The compared values along an axis: those of the search, otherwise the usual ones with the
-    sidebar's.
-    """
+    """The values along an axis: those of the search, otherwise usual ones and the sidebar's."""
     space, s = search_form.space(), base.scenario
     said = space.uses if axis == "use" else space.among.get(axis, ())
     if said:
@@ -94,9 +90,7 @@ def compared(axis: str, base: Setup) -> list[str]:
 
 
 def says_none(names: Sequence[str], base: Setup) -> bool:
-    """Whether there is nothing to compare, with a message: no version of the engine was
-    measured.
-    """
+    """Whether no version of the engine was measured, with a message."""
     if not names:
         engine = plain(caches.resolved(base).engine.name)
         words = f"No version of {engine} was measured: name some under Search."
@@ -192,7 +186,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
 def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     memories = {name: one.memory for name, one in _priced(found).items()}
     parts = {
-        name: {part: float(getattr(one, part)[0]) for part in _PARTS}
+        name: {part: float(getattr(one, part)[0]) for part in PARTS}
         for name, one in memories.items()
     }
     usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]

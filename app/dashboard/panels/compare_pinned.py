@@ -1,7 +1,5 @@
 """The pinned scenarios side by side, or the sidebar's if none is pinned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd
@@ -43,9 +41,7 @@ def show(setup: Setup) -> None:
 
 
 def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Estimate]]:
-    """The static batches that represent scenarios, and their estimates, by name; draws the error of
-    each that cannot be priced.
-    """
+    """The batches that represent scenarios, and their estimates, by name; draws their errors."""
     batches: dict[str, Setup] = {}
     estimates: dict[str, Estimate] = {}
     for name, setup in setups.items():

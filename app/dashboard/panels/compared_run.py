@@ -1,7 +1,5 @@
 """A measurement for comparison with its prediction: a stored run, or uploaded reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -62,9 +60,7 @@ class Priced:
     loads: Mapping[str, Workload] = field(default_factory=dict)
 
     def where_time_goes(self, comparison: Comparison) -> tuple[TimeReport, ...]:
-        """Draw where the time of each step goes; nothing for a stored run, which has its
-        own page.
-        """
+        """Draw where the time of each step goes; nothing for a stored run."""
         resolved = self.resolved
         if resolved is None:
             return ()
@@ -99,8 +95,7 @@ def kept_run() -> tuple[Store, str]:
 
 
 def own_pricing() -> Priced:
-    """Draw the choice of a stored run and a description of it; returns it with the inputs of its
-    prediction.
+    """Draw the choice of a stored run and what it is; returns it as it is priced.
 
     These are its own model, system and engine, or with a warning the scenario's if those are
     unknown here.
@@ -146,8 +141,7 @@ def show_swept(measurement: Measurement, context: RunContext) -> None:
 
 
 def report_pricing(uploaded: Sequence[Report]) -> Priced:
-    """Draw the differences between one run's reports and the scenario; returns them with its
-    estimate.
+    """Draw how one run's reports differ from the scenario; returns them with its estimate.
 
     Raises:
         RidgelineError: the scenario cannot be priced, or the reports cannot be compared together.

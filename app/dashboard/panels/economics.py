@@ -1,7 +1,5 @@
 """Cost of tokens, rented or owned, over a day, against an API; their energy and carbon."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Below the answer, for a new visitor: three examples, the last scenarios, this machine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -100,9 +98,7 @@ def _last_scenarios() -> None:
 
 
 def remember(setup: Setup) -> None:
-    """Store a scenario among the visitor's last ones, unless it is the default or a
-    repeated one.
-    """
+    """Store a scenario among the last ones, unless it is the default or a repeated one."""
     changed = phrases.off_default(setup)
     before = _scenarios()
     if not changed or (before and before[0] == changed):

@@ -1,7 +1,5 @@
 """A fleet: several models on one set of machines, as editable text, and what runs where."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

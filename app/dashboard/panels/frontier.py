@@ -1,7 +1,5 @@
 """The frontiers of systems, engines, formats or models on two axes, and each at one speed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite

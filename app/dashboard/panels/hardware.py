@@ -1,7 +1,5 @@
 """Systems with the source of every figure, filtered, and a form to add one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 

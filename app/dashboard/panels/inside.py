@@ -1,7 +1,5 @@
 """The graph of a step with layers to expand; builder and trace side by side."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.charts import layers

@@ -1,7 +1,5 @@
 """The answer for a load: its figures, their causes, and latency over loads with targets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,9 +47,10 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     bounds = latency_bounds(setup)
     most = load_curves.most_within(setup, load.name, limits_of(bounds)) if bounds else None
     figure = serving.latencies(table, load.name, "Latency over the load", export.look())
-    serving.draw_targets(
-        figure, {_words(one): one.value for one in bounds}, most, load.name, export.look()
-    )
+    limits = {
+        f"{one.figure.title} target {quantities.seconds(one.value)}": one.value for one in bounds
+    }
+    serving.draw_targets(figure, limits, most, load.name, export.look())
     serving.mark_load(figure, load.value, load.words, export.look())
     export.chart(figure, "load-latency", "TTFT and TPOT over the load, with the targets")
     st.caption(_caption(setup, load, bounds, most))
@@ -139,10 +138,6 @@ def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
         (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
         for one in bounds
     )
-
-
-def _words(one: Target) -> str:
-    return f"{one.figure.title} target {quantities.seconds(one.value)}"
 
 
 def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:

@@ -1,7 +1,5 @@
 """A device's memory by part, the most users and the longest context that fit, and over an axis."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models with their shapes, filtered, and a box to add one."""
 
-from __future__ import annotations
-
 import pandas as pd
 import streamlit as st
 

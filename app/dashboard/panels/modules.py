@@ -1,7 +1,5 @@
 """Formulas of module classes, their reviewers, and their figures at typed sizes."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
@@ -145,9 +143,7 @@ def latex(text: str) -> str:
 
 
 def at_its_bound(figure: Figure) -> None:
-    """Describe a roofline's point, in place, as having neither an operator class nor a
-    prediction.
-    """
+    """Describe a roofline's point, in place, as one without operator class and prediction."""
     figure.update_layout(showlegend=False)
     for trace in figure.data:
         if trace.get("customdata"):

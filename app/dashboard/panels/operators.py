@@ -1,7 +1,5 @@
 """The operators of a step as a table whose rows are chosen, and the chosen one in detail."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The answer on page Plan: the best in words, the plans, all candidates, how to start and check."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import nan
 from typing import Any

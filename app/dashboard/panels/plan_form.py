@@ -1,7 +1,5 @@
 """The question of page Plan: the sidebar's with its search space; axes of decision charts."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

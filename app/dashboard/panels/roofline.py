@@ -1,7 +1,5 @@
 """Every operator under the ceilings of the device; a slider moves batch or input."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.charts import roofline

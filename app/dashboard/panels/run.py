@@ -1,7 +1,5 @@
 """Measure a model on this machine, see and manage the kept runs."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from shutil import which
 

@@ -1,7 +1,5 @@
 """What a measurement says of itself: what ran, its consistency checks, where its time goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import streamlit as st

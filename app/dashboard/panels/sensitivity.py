@@ -1,7 +1,5 @@
 """Parts of page Chip lab: the tornado, the ridges, the hardware that targets need."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The part Simulate of page Answer: traffic in, requests simulated one by one, their latencies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -59,15 +57,14 @@ def simulation_panel(setup: Setup) -> None:
     _show(before, answer)
 
 
-def query_of(scenario: Question) -> Query:
-    """The simulation's input: the question, a static batch as that many users, a trace with its
-    requests.
+def query_of(scenario: Question, verb: str = "simulate") -> Query:
+    """A simulation's input: a static batch as that many users, a trace with its requests.
 
     Raises:
         RidgelineError: it cannot be simulated.
     """
-    known = parameters_of("simulate")
-    paid = bool(tiers_of(scenario))  # prices are only used for the worth of tiers
+    known = parameters_of(verb)
+    paid = verb != "simulate" or bool(tiers_of(scenario))  # there for the worth of tiers alone
     kept = {
         name: value
         for name, value in scenario.changed().items()
@@ -77,7 +74,7 @@ def query_of(scenario: Question) -> Query:
         kept["trace"] = traces.requests(scenario.requests or 0)
     elif scenario.kind == "batch":
         kept["concurrency"] = scenario.batch
-    return ask("simulate", {"model": scenario.model} | kept)
+    return ask(verb, {"model": scenario.model} | kept)
 
 
 # ------------------------------------------------------------------------------- running

@@ -1,7 +1,5 @@
 """Uploaded files that are not runs: models, systems, recorded metrics, routed experts."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A static batch on page Answer: figures, the limit of each phase, possible improvements."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

@@ -1,8 +1,4 @@
-"""Technology studies: chips x formats x techniques on one chart; shipped examples or the visitor's
-own.
-"""
-
-from __future__ import annotations
+"""Technology studies: chips x formats x techniques; shipped examples or the visitor's own."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -96,8 +92,7 @@ def _words(row: Mapping[str, Any]) -> dict[str, Any]:
     runs = row["status"] == "ok"
     return {
         "combination": label(row),
-        **{column.head: column.words(row[name]) if row.get(name) is not None else None
-           for name, column in charts.FIGURES.items()},
+        **{column.head: column.words(row.get(name)) for name, column in charts.FIGURES.items()},
         "prompts bound by": row.get("prefill_bound_by"),
         "decode bound by": row.get("decode_bound_by") if runs else row["message"],
     }  # fmt: skip

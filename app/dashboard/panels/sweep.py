@@ -1,7 +1,5 @@
 """Panels of a measured grid of batches and lengths: its inputs, and its results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Panel of a report's timeline: search, zoom, figures of the visible span, the longest gaps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

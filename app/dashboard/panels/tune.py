@@ -1,7 +1,5 @@
 """A search over a server's settings, with the simulator instead of a server."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

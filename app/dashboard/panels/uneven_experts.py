@@ -1,7 +1,5 @@
 """Uneven experts: an engine's routing counts as a load, and the gain from copies of experts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

@@ -1,8 +1,4 @@
-"""What ran compared with what is priced: a banner of their differences, and a button that fills
-them in.
-"""
-
-from __future__ import annotations
+"""What ran compared with what is priced: their differences, and a button that fills them in."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,9 +31,7 @@ _KNOWN = ByIdentity[tuple[list[Report], WhatRan]](8)
 def known(
     reports: Sequence[Report], patterns: Sequence[PhasePattern]
 ) -> tuple[list[Report], WhatRan]:
-    """Reports with the phases inferred from their shapes, and what ran; cached for the
-    next rerun.
-    """
+    """Reports with the phases inferred from their shapes, and what ran; cached."""
 
     def read() -> tuple[list[Report], WhatRan]:
         found = [phased(report, "", patterns) for report in reports]

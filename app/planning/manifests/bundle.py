@@ -1,7 +1,5 @@
 """A plan as the files of a deployment, and notes on what they leave open."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Callable, Iterable, Mapping

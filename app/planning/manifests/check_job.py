@@ -1,7 +1,5 @@
 """The job that checks a plan: it runs the planned load, then `ridgeline guard` on the result."""
 
-from __future__ import annotations
-
 from app.planning.check_commands import RESULT
 from app.planning.manifests.deployment import Deployed, Words, literal
 from app.planning.manifests.pods import TOKEN, Document, metadata
@@ -68,9 +66,7 @@ def benchmark(deployed: Deployed, address: str) -> Words:
 
 
 def judge(deployed: Deployed) -> Words:
-    """The command that reads the result: a guard, or where there is no interval, only the
-    figures.
-    """
+    """The command that reads the result: a guard, or only the figures without an interval."""
     return deployed.guard or ("ridgeline", "import", RESULT, "--json")
 
 

@@ -1,7 +1,5 @@
 """A plan as the manifests use it: names valid in a cluster, servers, figures and checks."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ Fields: deploy/operator/api/v1beta1 of ai-dynamo/dynamo at 0fddc01 and 006b6e1 (
 and examples/backends/sglang/deploy/v1beta1/disagg.yaml at 2ac51dd of the same repository.
 """
 
-from __future__ import annotations
-
 from app.planning.launch import Server
 from app.planning.manifests.deployment import Deployed, Words, literal
 from app.planning.manifests.pods import TOKEN, Document, devices, metadata

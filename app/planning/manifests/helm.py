@@ -5,8 +5,6 @@ Schema: helm/values.schema.json of github.com/vllm-project/production-stack at 0
 of which is kept with the tests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 LeaderWorkerSet: https://lws.sigs.k8s.io, fields as in `stacks.yaml`.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

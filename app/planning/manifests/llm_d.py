@@ -6,8 +6,6 @@ pd/sglang/patch-sidecar.yaml at b2abbc3) and
 guides/pd-disaggregation/router/pd-disaggregation.values.yaml at 83bb7c1.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -3,8 +3,6 @@
 Fields: Kubernetes API v1, https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

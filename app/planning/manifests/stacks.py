@@ -1,7 +1,5 @@
 """The data of `stacks.yaml`: images, resources and interfaces of deployment stacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -37,9 +35,7 @@ def resource(vendor: str) -> str:
 
 
 def image(engine: str, vendor: str) -> tuple[str, str]:
-    """The image of an engine for a vendor's devices, and a note where you need to replace it by
-    your own.
-    """
+    """The image of an engine for a vendor's devices, and a note if you must replace it."""
     known = stacks()["engines"][engine]["images"]
     if vendor in known:
         return str(known[vendor]), ""

@@ -92,9 +92,7 @@ class _Same(Loader):
 
 
 class _Renamed(SourceFileLoader):
-    """Compiles a file after `renamed`, without caching: the cache holds the files with
-    short names.
-    """
+    """Compiles a file after `renamed`, uncached: the cache holds those with short names."""
 
     def path_stats(self, path: Any) -> Any:
         raise OSError

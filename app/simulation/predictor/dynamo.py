@@ -7,8 +7,6 @@ components/src/dynamo/profiler/utils/profile_prefill.py and profile_decode.py: f
 folder with raw_data.npz, or two JSON files if a ConfigMap is mounted.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

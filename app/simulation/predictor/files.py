@@ -1,7 +1,5 @@
 """Files of step prices, by the program that reads them."""
 
-from __future__ import annotations
-
 from app.scenario.scenario import Resolved
 from app.simulation.predictor import dynamo, sglang
 from app.simulation.predictor.step_prices import step_prices

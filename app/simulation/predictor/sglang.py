@@ -1,5 +1,4 @@
-"""The replay table for SGLang's simulator: step times by batch contents, predicted instead of
-measured.
+"""The replay table for SGLang's simulator: step times by batch contents, as predicted.
 
 Format: README.md of tools/sglang-simulator at 09e2244 and ReplayTimePredictor in
 https://github.com/sgl-project/sglang/blob/1b2e728d25ac48c0d8e2ffa7b895018ccd4f92ef/tools/sglang-simulator/src/sglang_simulator/time_predictor/replay.py
@@ -7,8 +6,6 @@ A JSON object whose keys are sorted JSON lists of [new, cached] tokens of each r
 values are seconds; a step that is not in the table gets the mean of the nearest steps by number of
 requests and tokens ("miss_strategy": "knn").
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence

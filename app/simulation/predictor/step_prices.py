@@ -1,7 +1,5 @@
 """Prices of single steps of one engine: prefill, decode, and the tokens that fit its cache."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,9 +52,7 @@ class StepPrices:
         return latency_s
 
     def decode_s(self, sequences: int, context: float) -> float:
-        """Seconds of a decode step with sequences of equal context, distributed evenly over the
-        ranks.
-        """
+        """Seconds of a decode step of equal contexts, spread evenly over the ranks."""
         share, more = divmod(sequences, self.ranks)
         each = [share + (at < more) for at in range(self.ranks)]
         latency_s, _ = self.price([RankWork(count, count * context) for count in each])

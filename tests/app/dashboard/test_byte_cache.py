@@ -1,7 +1,5 @@
 """A cache bounded by bytes: what it holds, and what it evicts."""
 
-import pytest
-
 from app.dashboard.byte_cache import ByteCache
 
 
@@ -28,10 +26,9 @@ def test_a_value_put_again_is_counted_once():
     assert (cache.get("a"), cache.size) == ("2", 8)
 
 
-def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch):
+def test_what_nobody_asks_for_is_let_go():
     clock = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    cache = ByteCache[str](most_bytes=10, ttl_s=60.0)
+    cache = ByteCache[str](most_bytes=10, ttl_s=60.0, clock=lambda: clock[0])
     cache.put("used", "u", 1)
     cache.put("unused", "n", 1)
     clock[0] = 50.0

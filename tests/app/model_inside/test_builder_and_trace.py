@@ -8,18 +8,10 @@ from app.scenario.scenario import estimate_resolved, resolve
 from tests.app.model_inside.steps import step_of
 
 
-def test_operators_are_listed_by_cost_and_named_by_where_they_run() -> None:
+def test_operators_are_named_by_where_they_run() -> None:
     step = step_of("meta-llama/Llama-3.1-8B")
-    operators = builder_and_trace.operators_by_key({"builder": step})
-    costs = [float(priced.operators_s[row, 0]) for priced, row in operators.values()]
-    assert costs == sorted(costs, reverse=True) and costs[-1] > 0
-    names = [
-        builder_and_trace.operator_label(key, *priced, with_side=False)
-        for key, priced in operators.items()
-    ]
-    assert "qkv_proj · layers 0–31" in names and "lm_head · last stage" in names
-    key, priced = next(iter(operators.items()))
-    assert builder_and_trace.operator_label(key, *priced, with_side=True).endswith(", builder")
+    places = {op.name: builder_and_trace.operator_place(op) for op in step.graph.ops}
+    assert places["qkv_proj"] == "layers 0–31" and places["lm_head"] == "last stage"
 
 
 def test_a_decode_step_is_the_mean_one_that_an_estimate_has() -> None:

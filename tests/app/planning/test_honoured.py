@@ -8,13 +8,13 @@ import pytest
 
 import model_registry
 from app.planning import search
-from app.planning.launch_options import faults
 from app.planning.manifests.bundle import bundle
 from app.planning.ranking import SURE
 from app.question.query import ask
 from app.scenario.gate import context_complaint
 from genz_core.errors import InvalidValue
 from tests.app.planning.asking import asked, plan
+from tests.app.planning.launch_faults import faults
 
 MODEL, SHORT = "Qwen/Qwen3-32B", "meta-llama/Llama-2-7b-hf"
 GIVEN = {"system": "h100", "engine": "vllm", "devices": 4, "rate": 2.0}

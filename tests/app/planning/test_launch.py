@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 from app.cli import cli
 from app.decide.report import KINDS
 from app.planning.launch import engine_flags
-from app.planning.launch_options import faults, filled, known_options, program_of
+from app.planning.launch_options import filled
 from genz_core.errors import InvalidValue
 from tests.app.planning.asking import plan
 from tests.app.planning.engine_parsers import of_sglang, of_vllm
+from tests.app.planning.launch_faults import faults, known_options, program_of
 
 DENSE, EXPERTS, MTP = "Qwen/Qwen3-32B", "Qwen/Qwen3-235B-A22B", "deepseek-ai/DeepSeek-V3"
 ENGINES = ("vllm", "sglang", "trtllm")

@@ -20,12 +20,12 @@ import yaml
 from typer.testing import CliRunner
 
 from app.cli import cli
-from app.planning.launch_options import faults
 from app.planning.manifests.bundle import KINDS, bundle
 from app.planning.manifests.deployment import deployed, dns_label, label_value
 from app.planning.manifests.stacks import stacks
 from genz_core.errors import InvalidValue
 from tests.app.planning.asking import plan
+from tests.app.planning.launch_faults import faults
 from tests.rules import for_every
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "deployments"

@@ -17,9 +17,24 @@ LLAMA = tiny("llama")
 
 def test_every_file_of_a_family_registers_a_type() -> None:
     files = {path.stem for path in Path(architectures.__path__[0]).glob("*.py")}
-    read_spec(Config(LLAMA))  # imports every file
+    model_types()  # imports every file
     homes = {family.__module__.rpartition(".")[2] for family in registry._FAMILIES.values()}
     assert homes == files - {"__init__", "registry"}
+
+
+def test_a_type_is_found_in_the_file_that_names_it_without_importing_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = {
+        kind: family.__module__ for kind in model_types() if (family := registry._FAMILIES[kind])
+    }
+    monkeypatch.setattr(registry, "_FAMILIES", {})
+    imported: list[str] = []
+    monkeypatch.setattr(registry.importlib, "import_module", imported.append)
+    for kind, home in every.items():
+        imported.clear()
+        registry.is_described(kind)
+        assert home in imported and len(imported) < 5, kind
 
 
 def test_every_shipped_model_is_of_a_registered_type() -> None:

@@ -1,6 +1,4 @@
-"""ridgeline scale: autoscaled replicas compared with a fixed number of them."""
-
-from __future__ import annotations
+"""ridgeline scale, availability: replicas that follow the load, and how many last losses."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,17 +8,10 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import running
-from app.commands.question_options import Extras, Given, add_verb
+from app.commands.question_options import Extras, Given, of_verb
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = (
-        "Autoscale replicas over a day or a trace, with cold starts and losses: cost and "
-        "percentiles, compared with a fixed number (--replicas)."
-    )
-    add_verb(cli, "scale", scale, help_)
-
-
+@of_verb("scale")
 def scale(
     given: Given,
     extras: Extras,
@@ -30,6 +21,9 @@ def scale(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """Autoscale replicas over a day or a trace, with cold starts and losses: cost and percentiles,
+    compared with a fixed number (--replicas).
+    """
     from app.scaling import scale as following
 
     chosen, target = opt.table_format(format_, json), opt.table_file(windows_file)
@@ -40,3 +34,21 @@ def scale(
     opt.show(chosen, document, figures, windows, repr(found))
     if target:
         opt.write_table(found.to_dataframe(), target, "windows")
+
+
+@of_verb("availability")
+def availability(
+    given: Given,
+    extras: Extras,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    """How many replicas keep a share of requests within the targets while some are lost: N, N+k,
+    and on average over losses.
+    """
+    from app.scaling import availability as enough
+
+    chosen = opt.table_format(format_, json)
+    with running("simulating") as job:
+        found = enough.availability(given.ask("availability"), extras, job.progress, job.cancelled)
+    opt.show(chosen, found.to_dict(), found.rows, repr(found))

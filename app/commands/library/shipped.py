@@ -1,22 +1,60 @@
-"""ridgeline systems: list and show the hardware that ships, with the source of every figure."""
+"""ridgeline models, systems, schema: what ships, with the source of every figure."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from app.answers.table import TableFormat, render
+from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
 from genz_core.errors import InvalidValue
 
 
-def register(cli: typer.Typer) -> None:
-    help_ = (
-        "List the hardware that ships, show one with its sources, check a file (check), or write "
-        "its YAML with the links of an ASTRA-sim network file (network)."
-    )
-    cli.command("systems", help=help_)(systems)
+def models(
+    name: Annotated[str, typer.Argument(help="A model to show; empty: all; or: add.")] = "",
+    source: Annotated[
+        str, typer.Argument(help="To add: hf:OWNER/NAME, a config.json or its folder.")
+    ] = "",
+    find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
+    to: Annotated[Path, typer.Option(help="To add: the folder of the new file.")] = Path(
+        "model_registry/configs"
+    ),
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    """List the models that ship, show one, or write the file of a new one (add)."""
+    import model_registry
+
+    if name == "add":
+        _add(source, to)
+        return
+    chosen = opt.table_format(format_, json)
+    if name:
+        facts = dict(model_registry.describe(name))
+        width = max(map(len, facts))
+        lines = "\n".join(f"{key.ljust(width)}  {value}" for key, value in facts.items())
+        opt.show(chosen is TableFormat.json, facts, lines)
+        return
+    typer.echo(render(model_registry.listed(find), chosen))
+
+
+def _add(source: str, folder: Path) -> None:
+    """Write the draft of a model's library file, and print the facts that it still lacks."""
+    from app.scenario.local_files import model_source
+    from model_registry.finding.contribution import contribution
+
+    if not source:
+        raise InvalidValue("name what to add: hf:OWNER/NAME, or the path of a config.json")
+    if not folder.is_dir():
+        raise InvalidValue(f"{folder} is not a folder; name one with --to")
+    new = contribution(model_source(source))
+    path = folder / new.file
+    if path.exists():
+        raise InvalidValue(f"{path} exists; remove it first, or name another folder with --to")
+    path.write_text(new.text, encoding="utf-8")
+    typer.echo(f"{path}: {new.parameters:,.0f} parameters, {new.active_parameters:,.0f} active")
+    for remark in new.remarks:
+        typer.echo(f"- {remark}")
 
 
 def systems(
@@ -29,6 +67,9 @@ def systems(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    """List the hardware that ships, show one with its sources, check a file (check), or write its
+    YAML with the links of an ASTRA-sim network file (network).
+    """
     import hardware_db
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
 
@@ -53,11 +94,7 @@ def systems(
 
 
 def _check_file(path: str, chosen: TableFormat) -> None:
-    """Print a system's YAML figure by figure, with what is missing or assumed in it.
-
-    Raises:
-        RidgelineError: no such file, or one that does not fit the schema, in a sentence.
-    """
+    """Print a system's YAML figure by figure, with what is missing or assumed in it."""
     from app.scenario.local_files import system_source
     from hardware_db import contribution
 
@@ -71,16 +108,11 @@ def _check_file(path: str, chosen: TableFormat) -> None:
 
 
 def _with_network(base: str, path: str) -> str:
-    """YAML of a system with the links of a network file.
-
-    Raises:
-        RidgelineError: an unknown system, or a file that is no such network.
-    """
+    """YAML of a system with the links of a network file."""
     import yaml
 
     import hardware_db
     from app.exchange import network
-    from genz_core.errors import InvalidValue
 
     if not path or not base:
         lacks = "--base, the system that takes its links" if path else "a network file"
@@ -101,3 +133,12 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
         "memory GB": row["memory_bytes"] / 1e9,
         "GB/s": row["memory_bytes_per_s"] / 1e9,
     }
+
+
+def schema(
+    name: Annotated[str, typer.Argument(help="arch, modules, ops or step; empty: all.")] = "",
+) -> None:
+    """The JSON schema of a document that commands exchange; without a name, a list of them."""
+    from model_registry.reports import schemas
+
+    typer.echo(to_json(schemas.schema(name)) if name else "\n".join(schemas.names()))

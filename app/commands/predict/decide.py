@@ -1,0 +1,113 @@
+"""ridgeline economics, sensitivity, routing, study, fleet: what follows for a decision."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.answers.table import TableFormat
+from app.commands import options as opt
+from app.commands.progress_bar import running
+from app.commands.question_options import Extra, Given, of_verb
+
+
+@of_verb("economics")
+def economics(
+    given: Given,
+    kept_runs: Annotated[
+        bool, typer.Option(help="Use the power that a kept run near this load measured.")
+    ] = True,
+    json: opt.Json = False,
+) -> None:
+    """Cost, energy and carbon of tokens: rented, owned, against an API."""
+    from app.decide.economics import economics as account
+    from app.decide.economics_words import sentences
+    from app.measuring import run_store
+
+    stores = run_store.stores() if kept_runs else ()
+    named = account(given.ask("economics"), stores)
+    opt.show(json, named, "\n".join(sentences(named)))
+
+
+@of_verb("sensitivity")
+def sensitivity(
+    given: Given,
+    load: Annotated[
+        str,
+        typer.Option(
+            help="Superseded by --concurrency: static, or load for --batch users.", hidden=True
+        ),
+    ] = "static",
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    """Show how figures depend on each resource, and the hardware that targets need."""
+    from app.decide.sensitivity_rows import document, sentences, table
+
+    if load == "load" and "concurrency" not in given and "rate" not in given:
+        given["concurrency"] = given.pop("batch", "1")
+    named = document(given.ask("sensitivity"))
+    opt.show(opt.table_format(format_, json), named, table(named), "\n".join(sentences(named)))
+
+
+@of_verb("routing")
+def routing(
+    given: Given,
+    statistics: Annotated[
+        Path,
+        typer.Option(help="Routed rows: CSV of layer_id, expert_id, count, or JSON of lists."),
+    ],
+    copies: Extra,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    """The cost of uneven expert routing in a run, and the gain from redundant experts."""
+    from app.decide import routing as decide
+
+    rows = decide.routing(given.ask("routing"), decide.read_statistics(statistics), copies)
+    opt.show(opt.table_format(format_, json), rows, rows)
+
+
+def study(
+    file: Annotated[Path, typer.Argument(help="YAML of the study; app/samples/studies has some.")],
+    chart: Annotated[Path | None, opt.target("Where the chart goes: .svg.")] = None,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    """Compare chips, formats and techniques of a study file."""
+    from app.decide import study as decide
+    from app.decide import svg
+    from app.scenario.local_files import sources
+    from hardware_db import yaml_document
+
+    found = decide.study(yaml_document.read(file), sources)
+    if chart is not None:
+        opt.write_text(chart, svg.study(found))
+    rows = list(found.rows)
+    opt.show(opt.table_format(format_, json), {"title": found.title, "rows": rows}, rows)
+
+
+def fleet(
+    file: Annotated[Path, typer.Argument(help="YAML of the fleet; app/samples/fleets has one.")],
+    chart: Annotated[Path | None, opt.target("File for a picture of the machines: .svg.")] = None,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    """Assign several models to a set of different machines, by priority."""
+    from app.decide import svg
+    from app.fleets import report, result
+    from app.scenario.local_files import sources
+    from hardware_db import yaml_document
+
+    given = yaml_document.read(file)
+    with running("fleet") as job:
+        found = result.fleet(given, sources, job.progress, job.cancelled)
+    named = found.to_dict()
+    if chart is not None:
+        opt.write_text(chart, svg.fleet(named))
+    form = opt.table_format(format_, json)
+    first = report.rows(named) if form is TableFormat.csv else report.shown_rows(named)
+    opt.show(
+        form, named, report.headline(named), first, report.model_rows(named),
+        report.machine_rows(named), "\n".join(report.sentences(named)),
+    )  # fmt: skip
