@@ -12,8 +12,8 @@ routed output).
 
 These limits on tokens are not applied.  At 256 tokens kernels in series are priced 1 to 3 % above
 this form, at 1,024 tokens from 1 % below to 0.4 % above: a switch would lower the throughput of
-one more user by more than 1 %, or make a larger step faster.  Far above the limits this form is priced
-up to 3 % above kernels in series.
+one more user by more than 1 %, or make a larger step faster.  Far above the limits this form is
+priced up to 3 % above kernels in series.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Measured acceptance of drafted tokens: by model and method, or the mean of a method.
 
 The table `measurements/speculative_acceptance.csv` holds mean tokens of a step by the number of
-drafted ones.  They depend on the text that is generated: coding prompts, but for DeepSeek-V3 and R1.
-A row's `same_module` names the checkpoints that draft with the module that was measured.
+drafted ones.  They depend on the text that is generated: coding prompts, but for DeepSeek-V3 and
+R1.  A row's `same_module` names the checkpoints that draft with the module that was measured.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ def _mean_gains(runs: Sequence[Sequence[float]]) -> list[float]:
     return [float(np.mean([g[at] for g in gains if len(g) > at])) for at in range(longest)]
 
 
-def _source(
-    method: Method, runs: Mapping[tuple[str, ...], Sequence[float]], *, known: bool
-) -> str:
+def _source(method: Method, runs: Mapping[tuple[str, ...], Sequence[float]], *, known: bool) -> str:
     models = ", ".join(sorted({key[0] for key in runs}))
     citations = "; ".join(sorted(set().union(*(_citations()[key] for key in runs))))
     if known:
@@ -82,7 +80,7 @@ def _bare(name: str) -> str:
 
 @cache
 def _drafting_alike(measured: str) -> frozenset[str]:
-    """Names of the checkpoints that draft with the module measured as `measured`, itself included."""
+    """Names of the checkpoints that draft with the module of `measured`, itself included."""
     rows = table("measurements", "speculative_acceptance")
     names = [row["same_module"].split() for row in rows if _bare(row["model"]) == measured]
     return frozenset({measured}.union(*names))

@@ -59,8 +59,8 @@ _OF_KERNELS = (
 )  # fmt: skip
 _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
 _POLICIES = (
-    "versions", "all_reduce", "scheduler", "mixed_steps", "shared_beside", "thin_products", "products",
-    "kv_cache",
+    "versions", "all_reduce", "scheduler", "mixed_steps", "shared_beside", "thin_products",
+    "products", "kv_cache",
 )  # fmt: skip
 
 

@@ -43,7 +43,9 @@ def test_a_model_that_nobody_measured_gets_the_mean_of_its_method_and_says_so():
     rows = [row for row in ROWS if row["method"] == "mtp" and row["draft_tokens"] == "1"]
     mean = sum(float(row["tokens_per_step"]) for row in rows) / len(rows)
     assert acceptance.tokens_per_step == pytest.approx(mean)
-    assert acceptance.source.startswith("assumed: mean of deepseek-r1, deepseek-v3, deepseek-v4-pro, glm")
+    assert acceptance.source.startswith(
+        "assumed: mean of deepseek-r1, deepseek-v3, deepseek-v4-pro, glm"
+    )
 
 
 @pytest.mark.parametrize("method", ["ngram", "draft_model"])
