@@ -63,9 +63,10 @@ def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
 
 
 def _single(values: Mapping[str, Num]) -> Array:
-    """Numbers and arrays of one as floats, [names, 1]."""
+    """Numbers and arrays or lists of one as floats, [names, 1]."""
     numbers = [
-        value.item() if isinstance(value, np.ndarray) else value for value in values.values()
+        value if isinstance(value, (int, float)) else np.asarray(value).item()
+        for value in values.values()
     ]
     try:
         return np.array(numbers, dtype=float)[:, None]

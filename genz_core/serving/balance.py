@@ -65,9 +65,10 @@ def closed_loop(
     served = np.minimum(admitted / (inside + gaps * cycle), users / (first + gaps * cycle))
     if np.any(reader):
         at_most = batching.prompts_per_s()[of] / steps
-        several = np.minimum(batching.wave_steps(), batching.admitted)
-        full = (several >= 2.0)[of]  # the next step fills with others while one is prefilled
-        served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
+        several = np.minimum(batching.wave_steps(), batching.admitted / batching.lanes)
+        full = np.clip(several - 1.0, 0.0, 1.0)[of]  # others fill the next step during one
+        read = np.minimum(served, at_most)
+        served = np.where(reader, read + full * (at_most - read), served)
         first = np.where(reader, users / served, first)
         median = np.where(reader, first / late, median)
     answer = np.where(reader, 0.0, gaps * cycle)
@@ -91,8 +92,7 @@ def closed_loop(
 
 
 def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array, Array]:
-    """The number of decoding requests per rank in balance, [configs], and their mean and median
-    TTFT [s].
+    """The number of decoding requests per rank in balance, [configs], and their `first_token`.
 
     The search is refined where a queue is so short that a few more decodes would empty it.
     """
@@ -101,17 +101,17 @@ def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array, Array]:
         (_GRID, _FINER),
     )  # fmt: skip
     pace = batching.pace(decodes, clump)
-    mean, median = batching.ttft_of_s(pace, "mean", "median")
+    first, standing = batching.first_token(pace, "mean", "median")
     for _ in range(_CLOSER):
-        off = _unbalanced(batching, pace, mean)
+        off = _unbalanced(batching, pace, first[0], standing)
         if not np.any(off):
             break
         at = np.flatnonzero(off)
         beyond = partial(_beyond, batching.picked(at), clump[at])
         decodes[at], low[at], high[at] = _root(beyond, low[at], high[at], (_FINER,))
         pace = batching.pace(decodes, clump)
-        mean, median = batching.ttft_of_s(pace, "mean", "median")
-    return pace, mean, median
+        first, standing = batching.first_token(pace, "mean", "median")
+    return pace, first, standing
 
 
 def _requests_per_s(batching: Batching, pace: Pace) -> Array:
@@ -122,28 +122,32 @@ def _requests_per_s(batching: Batching, pace: Pace) -> Array:
 def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
     """Decoding requests plus those waiting for a first token, minus the admitted ones.
 
-    If a request also waits outside of the engine: minus those of all users.
+    If a request also waits outside of the engine: minus those of all users.  Decoding requests are
+    counted per cycle, not per second: the others cannot decode in a step that one's own prompt
+    makes longer (`Batching.first_token`), so that time counts for no one.
     """
     pace = batching.pace(decodes, clump)
-    return _beyond_at(batching, pace, batching.ttft_s(pace))
+    first, standing = batching.first_token(pace, "mean")
+    return _beyond_at(batching, pace, first[0], standing)
 
 
-def _beyond_at(batching: Batching, pace: Pace, ttft_s: Array) -> Array:
-    decodes, waiting = pace.decodes, _requests_per_s(batching, pace) * ttft_s
+def _beyond_at(batching: Batching, pace: Pace, ttft_s: Array, standing_s: Array) -> Array:
+    decodes, waiting = pace.decodes, _requests_per_s(batching, pace) * (ttft_s - standing_s)
     beyond: Array = decodes + waiting - batching.admitted
     if np.any(batching.wait):
         beyond = np.maximum(beyond, decodes + waiting * (1.0 + batching.wait) - batching.users)
     return beyond
 
 
-def _unbalanced(batching: Batching, pace: Pace, ttft_s: Array) -> Mask:
+def _unbalanced(batching: Batching, pace: Pace, ttft_s: Array, standing_s: Array) -> Mask:
     """Where too many or too few requests decode for the number admitted."""
-    off: Mask = np.abs(_beyond_at(batching, pace, ttft_s)) > _TOLERANCE * batching.admitted
+    beyond = _beyond_at(batching, pace, ttft_s, standing_s)
+    off: Mask = np.abs(beyond) > _TOLERANCE * batching.admitted
     return off
 
 
 def _paced(
-    batching: Batching, pace: Pace, mean: Array, median: Array
+    batching: Batching, pace: Pace, first: Array, standing: Array
 ) -> tuple[Array, Array, Array]:
     """Mean and median TTFT inside the engine, and the cycle time, in a closed loop [s].
 
@@ -151,18 +155,19 @@ def _paced(
     first token of a request waits for half of the prompts prefilled in the same step, and for the
     prompts before them; synchronised requests are all prefilled together.  This moves time between
     the first token and later ones at the same rate, with or without a wait outside the engine.
-    mean, median: TTFT at this pace [s].
+    first, standing: `first_token` at this pace, mean and median [s].
     """
+    mean, median = first
     decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
     admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
-    steep, most = _unbalanced(batching, pace, mean), batching.most_decodes()
+    steep, most = _unbalanced(batching, pace, mean, standing), batching.most_decodes()
     left = np.minimum(admitted - decodes, (users - decodes) / late)
     rate = _requests_per_s(batching, pace)
     full = steep & (left > 0) & (decodes >= most * (1.0 - 1e-6)) & (most < admitted)
     if np.any(full):  # a queue that never empties fills every step
         rate = np.where(full, np.maximum(batching.full_steps_per_s(decodes), rate), rate)
         cycle = np.where(full, decodes / (gaps * rate), cycle)
-    told = left / rate
+    told = left / rate + standing
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
     served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
     slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)

@@ -99,10 +99,16 @@ class Batching(StepCycles):
         apart = np.maximum(session - self.admitted * ranks * alone / self.lanes, 0.0) / plain
         window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
         begun = np.clip(2.0 - apart / window, 0.0, 1.0)
-        alike = np.clip(1.0 + window - self.steps_spread, 0.0, 1.0)
-        # whether a wave takes more than one step
+        alike = np.clip(2.0 + self.ahead_steps - self.steps_spread, 0.0, 1.0)
+        # a wave of one step of each lane: requests of different lengths part
         several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)
-        return np.where(self.waves > 0, together, begun * alike * several)
+        single = np.maximum(1.0 - self.steps_spread / (1.0 + self.ahead_steps), 0.0)
+        if self.lanes > 1:  # fewer steps than lanes leave some lanes without requests
+            filled = self.admitted * self.isl / self.room(self.admitted)
+            single = single * np.clip((filled - 1.0) / (self.lanes - 1.0), 0.0, 1.0)
+        alike = several * alike + (1.0 - several) * single
+        company = np.clip(self.admitted - 1.0, 0.0, 1.0)  # fewer users than ranks: one on each
+        return np.where(self.waves > 0, together, begun * alike * company)
 
     def pace(self, decodes: Array, clump: Array) -> Pace:
         """The steps of a rank with this number of decoding requests.
@@ -124,12 +130,13 @@ class Batching(StepCycles):
 
     def ttft_s(self, pace: Pace) -> Array:
         """Mean time from the arrival of an admitted request to its first token [s]."""
-        mean: Array = self.ttft_of_s(pace, "mean")[0]
+        mean: Array = self.first_token(pace, "mean")[0][0]
         return mean
 
-    def ttft_of_s(self, pace: Pace, *which: Literal["mean", "median"]) -> Array:
+    def first_token(self, pace: Pace, *which: Literal["mean", "median"]) -> tuple[Array, Array]:
         """Mean and median time from the arrival of an admitted request to its first token [s],
-        [which, ..., configs].
+        [which, ..., configs]; and the part of the first in which no cycle of decodes ends, because
+        the request's own prompt makes its steps longer.
 
         A share `used` of the step's capacity is occupied, so the same share of arrivals finds a
         queue; the length of that queue has an exponential tail.
@@ -140,9 +147,7 @@ class Batching(StepCycles):
         gathered = self._gathered(step / self.lanes, prompts) if self.gathers else None
         residual, planned = self._steps_before_s(pace, gathered)
         beside = decodes * self.others
-        busy = np.minimum(beside * self.times.ranks, 1.0)
         waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
-        residual = busy * (residual + self.ahead_steps * planned + waits * step)
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, FULLEST)
         queued = self.isl * used / 2.0 / (1.0 - used)
@@ -161,9 +166,23 @@ class Batching(StepCycles):
             room,
             stacked((none, elsewhere))[:, None],
         )
+        per_s = decodes / (np.maximum(self.steps - 1.0, 1e-9) * pace.cycle_s)
+        being_read = per_s * alone * self.isl / ahead * self.others / self.lanes
+        # on its own rank a request of several tokens shares the steps of the others
+        one_token = np.clip(3.0 - 2.0 * self.steps, 0.0, 1.0)
+        on_ranks = 1.0 - one_token if gathered else np.ones_like(one_token)
+        being_read = being_read * np.where(self.times.ranks > 1, on_ranks, one_token)
+        busy = np.minimum((beside + being_read) * self.times.ranks, 1.0)
         own = alone + busy * (shared - alone)
-        first: Array = self.host_s + residual + own + self.late_steps * step
-        return first
+        waited = busy * (residual + self.ahead_steps * planned + waits * step)
+        first: Array = self.host_s + waited + own + self.late_steps * step
+        if self.lanes > 1:  # the other lanes go on
+            return first, none
+        if self.mixed:
+            longer = own - np.maximum(ahead / room, 1.0) * pace.cycle_s
+            # where others fill the step, it is as long without this request
+            return first, np.maximum(longer[0], 0.0) * (1.0 - used)
+        return first, (np.minimum(alone, own) * self.isl / ahead)[0]
 
     def _steps_before_s(self, pace: Pace, gathered: Gathered | None) -> tuple[Array, Array]:
         """Rest of the running step when a request arrives, and time of a mean step [s].

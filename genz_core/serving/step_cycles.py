@@ -132,6 +132,17 @@ class StepCycles:
         none = np.zeros_like(decodes)
         return self._lane(decodes, none, none)
 
+    @property
+    def own_lane(self) -> Array | float:
+        """Prompts of other requests in a request's own lane, relative to the mean of all lanes: few
+        requests have a lane each.
+        """
+        if self.lanes == 1 or not self.closed:
+            return 1.0
+        requests = np.maximum(self.admitted * self.times.ranks, 1.0)
+        beside = np.maximum(requests / self.lanes - 1.0, 0.0)
+        return np.asarray(self.lanes * beside / np.maximum(requests - 1.0, 1.0))
+
     def prompts(self, decodes: Array) -> Array:
         """New prompts per step of a rank's lane, p."""
         prompts: Array = decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
@@ -163,7 +174,13 @@ class StepCycles:
         full, full_stage = self._lane(decodes, tokens, elsewhere)
         if self.lanes == 1:
             return plain + share * (full - plain)
-        mean = plain + share * (full - plain)
+        own, beside = self.own_lane, (self.lanes - 1.0) * plain_stage
+        cycle, longest = (
+            np.maximum(plain, plain_stage + beside),
+            np.maximum(full, full_stage + beside),
+        )
+        mean = cycle + own * share * (longest - cycle)
+        share = share * (self.lanes - own) / (self.lanes - 1.0)
         slack = np.maximum(plain - self.lanes * plain_stage, 0.0)
         longer = np.maximum(full_stage - plain_stage, 0.0)
         cycle_s: Array = mean + self._stage_wait_s(share, longer, prompts, tokens / room, slack)
@@ -191,6 +208,7 @@ class StepCycles:
         normal = spread * np.exp(-far * far / 2.0) / np.sqrt(2.0 * np.pi) - slack * beyond
         any_other = 1.0 - (1.0 - share) ** others
         most = np.maximum(others * share * longer - slack * any_other, 0.0)
+        most = most * (1.0 - share * (1.0 - several))
         wait: Array = np.clip(normal, 0.0, most)
         return wait
 

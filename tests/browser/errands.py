@@ -317,7 +317,9 @@ def own_devices(luck: random.Random) -> Errand:
         layout = row["Layout"]
         replicas, degree = re.search(r"(?:(\d+) × )?TP(\d+)", layout).groups()
         stages = re.search(r"PP(\d+)", layout)
-        right = figures(int(degree), int(replicas or 1), pp=int(stages[1]) if stages else 1)
+        # the P99 of a thousand requests varies by a tenth with their arrivals
+        right = figures(int(degree), int(replicas or 1), pp=int(stages[1]) if stages else 1,
+                        requests=4000)  # fmt: skip
         met = not row["Meets all targets"].startswith("no")
         assert int(row["Devices"]) == tp and met == (right[1] < limit_ms * 1e-3), (row, right)
         return [number(row["TPOT P99"]) / right[1]]

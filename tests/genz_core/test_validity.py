@@ -16,6 +16,8 @@ def test_numbers_and_arrays_come_to_one_length():
     assert {len(column) for column in numbers.values()} == {3}
     assert numbers["isl"].tolist() == [10, 10, 10] and numbers["moe_tp"].tolist() == [4, 4, 4]
     assert "moe_tp" not in columns(load, Parallelism())
+    one = columns(Workload(batch=[3], isl=np.float64(5.0)), Parallelism(tp=np.array([2])))
+    assert [one[name].tolist() for name in ("batch", "isl", "tp")] == [[3.0], [5.0], [2.0]]
     assert length(1, np.ones(4)) == 4 and length(2.0) == 1
 
 

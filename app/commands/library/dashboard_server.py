@@ -80,6 +80,8 @@ def variables(rights: Rights, log: bool) -> dict[str, str]:
     """
     return {
         "RIDGELINE_DATA": str(users_folder().absolute()),
+        # every run of a page is a thread, and glibc keeps what threads freed in arenas apart
+        "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),
         **({ACCESS_LOG: "1"} if log else {}),
         **({VARIABLE: rights.words()} if rights != Rights() else {}),
     }

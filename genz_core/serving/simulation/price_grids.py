@@ -106,8 +106,8 @@ class PricedShares:
         return seconds.reshape(self.stages, len(rows), len(columns))
 
     def expert_nodes(self, most: float) -> Array:
-        """Tokens of a step, spaced so closely that the expected number of expert tiles is nearly
-        linear between.
+        """Mean tokens of a rank in a step, spaced so closely that the expected number of expert
+        tiles is nearly linear between.
         """
         ops = self._graph(Group(8.0, 1.0, 1000.0)).ops
         shapes = [op.dims for op in ops if op.operator_class == "moe" and "top_k" in op.dims]
@@ -117,7 +117,9 @@ class PricedShares:
             for ratio in ratios
             for step, upto in ((4.0, 256.0), (16.0, 1024.0))  # rows of an expert
         ]
-        return _sorted(token_nodes(most), *parts)
+        ranks = int(np.max(self._parallelism.dp))
+        fewer = np.arange(1.0, ranks) / ranks  # sequences than ranks
+        return _sorted(token_nodes(most), fewer, *parts)
 
     def _seconds(
         self, group: Group, size: int, share: Share, joined: tuple[str, str] | None = None

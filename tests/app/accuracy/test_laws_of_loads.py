@@ -67,6 +67,35 @@ def utilisation(question: Any, deployed: Any) -> float:
     return float((balance.requests_per_s / split.dp * (prompt + answer) * correction.steps)[0])
 
 
+def step_rates(question: Any, deployed: Any, users: np.ndarray) -> np.ndarray:
+    """Work that steps do in a second, [kinds of steps, users]: decodes, prompts, and both at the
+    balance of the load; it falls where a further tile of rows or experts begins.
+    """
+    model = closed_form._served(
+        deployed.model, deployed.system, loaded(question, concurrency=users), question.parallelism,
+        deployed.engine,
+    )  # fmt: skip
+    balance = model.balance(model.correction(model.users()))
+    ((batching, of),) = model.kept.values()
+    batching = batching.picked(of)
+    many = np.maximum(batching.admitted, 1.0)
+    none = np.zeros_like(many)
+    gaps = np.maximum(batching.steps - 1.0, 1e-9)
+    decodes = balance.requests_per_s / question.dp * gaps * balance.cycle_s
+    beside = np.maximum(decodes, 1.0) if batching.mixed else none
+    room = batching.room(none)
+    some = np.minimum(
+        np.maximum(batching.prompts(decodes), 1.0) * batching.isl, batching.room(beside)
+    )
+    return np.array(
+        [
+            many / batching.cycle_s(many, none),
+            room / batching.cycle_s(none, room, room),
+            (some + beside / batching.lanes) / batching.cycle_s(beside, some, some),
+        ]
+    )
+
+
 def share_of(broken: list[str]) -> str:
     return f"{len(broken)} of {COUNT}: " + "; ".join(broken[:5])
 
@@ -111,3 +140,24 @@ def test_more_users_shorten_no_first_token():
             broken.append(f"{less:.3f} {question}")
             assert less > 0.95, broken[-1]
     assert len(broken) <= 0.02 * COUNT, share_of(broken)
+
+
+def test_more_users_lower_throughput_only_where_a_step_of_theirs_costs_more():
+    """A further tile costs as much as a full one: `test_a_further_tile_of_experts_...` switches the
+    tiles off.  What is left are few users of a pipeline with prompts of several steps.
+    """
+    broken = []
+    for question, deployed in drawn():
+        users = times(question, "concurrency", [1, 1.1, 1.3, 1.7, 2.2, 4])
+        load = served(question, deployed, concurrency=users)
+        if users.size < 2 or np.any(load.status != "ok"):
+            continue
+        more = load.output_tokens_per_s[1:] / load.output_tokens_per_s[:-1]
+        if more.min() >= 0.99:
+            continue
+        rates = step_rates(question, deployed, users)
+        dearer = np.minimum((rates[:, 1:] / rates[:, :-1]).min(axis=0), 1.0)
+        if (less := (more / dearer).min()) < 0.99:
+            broken.append(f"{less:.3f} {question}")
+            assert less > 0.9, broken[-1]
+    assert len(broken) <= 0.01 * COUNT, share_of(broken)

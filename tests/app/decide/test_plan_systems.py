@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 import ridgeline
 
+import hardware_db
+import model_registry
 from app.decide import plan_query, plan_systems
 from app.decide.plan_query import Searched
+from app.planning import percentiles, space
 from app.question.question import Question
+from app.scenario.gate import experts_of
 from app.scenario.setup import Setup
 
 SYSTEMS = ("h100-sxm5-80gb", "h200-sxm-141gb", "l4")
@@ -67,3 +71,32 @@ def test_a_system_on_which_nothing_can_be_tried_has_a_row_where_no_price_is_know
     searched = Searched(Setup(question), (("system", ("h20-96gb",)),))
     [row] = plan_query.planned(searched, plan_query.price(searched)).systems
     assert plan_systems.words(row)["Meets all targets"].startswith("no: no degrees")
+
+
+def test_a_deployment_is_simulated_once_a_draw_for_the_plans_and_for_its_systems_row(monkeypatch):
+    done = []
+    run = percentiles.run
+
+    def counted(resolved, objects):
+        done.append((resolved.system.slug, resolved.scenario))
+        return run(resolved, objects)
+
+    monkeypatch.setattr(percentiles, "run", counted)
+    assert len(rows("tpot < 60ms")) == len(SYSTEMS)
+    assert done and len(set(done)) == len(done)
+    done.clear()
+    question = Question(model="Qwen/Qwen3-32B", target=("tpot < 60ms",), **LOAD)
+    asked = Searched(Setup(question), (("system", SYSTEMS),)).in_closed_form
+    plan_query.planned(asked, plan_query.price(asked.untargeted))
+    assert not done, "nothing is simulated for the closed form"
+
+
+def test_what_is_priced_at_once_is_decided_by_a_count_that_no_system_exceeds():
+    for model in ("Qwen/Qwen3-8B", "Qwen/Qwen3-235B-A22B", "deepseek-ai/DeepSeek-V3"):
+        known = model_registry.load(model)
+        for devices in ("1", "1:8", "1:64"):
+            query = Searched(Setup(Question(model=model, devices=devices))).query()
+            most = space.most_shapes(experts_of(known), query)
+            for name in (*SYSTEMS, "gb200-nvl72"):
+                system = hardware_db.load(name)
+                assert 0 < space.shapes(known, system, query).shape[1] <= most

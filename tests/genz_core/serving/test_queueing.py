@@ -282,8 +282,8 @@ def test_what_is_not_plain_decoding_is_in_use():
     found = balanced(load)
     decodes = float(found.requests_per_s[0]) * 10 * float(found.cycle_s[0])
     assert 1 < decodes < 2
-    plain = 0.01 + 1e-3 * decodes
-    assert found.utilisation == pytest.approx(1 - plain / found.cycle_s, rel=1e-3)
+    fewest, most = (1 - (0.01 + 1e-3 * many) / found.cycle_s for many in (2.0, decodes))
+    assert fewest < found.utilisation < most  # more of them decode in a step than at a time
 
 
 def burst(load, found):
