@@ -30,3 +30,9 @@ def test_experts_exchanged_while_shared_ones_run_stay_apart():
     step = Step((Group(64.0, 1.0, 2048.0),))
     split = Parallelism(tp=1, dp=8, ep=8, overlap="shared_experts")
     assert SharedBeside(DEEPSEEK).graph(step, split).ops == DEEPSEEK.graph(step, split).ops
+
+
+def test_shared_experts_with_a_gate_of_their_own_stay_apart():
+    qwen = model_registry.load("Qwen/Qwen3.5-397B-A17B")
+    step, split = Step((Group(4.0, 1.0, 2048.0),)), Parallelism(tp=8, ep=8)
+    assert SharedBeside(qwen).graph(step, split).ops == qwen.graph(step, split).ops
