@@ -132,13 +132,15 @@ class ServerDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """What an engine pads to the next multiple of a degree that does not divide it.
+    """What an engine pads: sizes to the next multiple of a degree that does not divide them, and
+    the cache of layers with a window.
 
-    what: "experts", padded with redundant copies; or "heads" of an attention and columns of a
-    feed-forward, padded with empty ones.  vendors: of the systems on which it does; () for all.
+    what: "experts", padded with redundant copies; "heads" of an attention and columns of a
+    feed-forward, padded with empty ones; or "windows", whose layers keep whole sequences in the
+    cache.  vendors: of the systems on which it does; () for all.
     """
 
-    what: Literal["experts", "heads"]
+    what: Literal["experts", "heads", "windows"]
     vendors: tuple[str, ...] = ()
 
 
@@ -205,7 +207,7 @@ class EngineProfile:
     on_start: defaults that its server chooses by the memory of a device, in order of precedence;
     `genz_core.deployment.as_server` applies them.
     loads: published checkpoints that it loads in another format.
-    pads: sizes that it pads where a degree does not divide them; others it refuses.
+    pads: sizes that it pads where a degree does not divide them, others it refuses; and windows.
     `genz_core.deploy` tells the model.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
