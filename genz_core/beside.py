@@ -10,16 +10,16 @@ tokens, `num_fused_shared_experts`); vLLM, vllm/envs.py
 tensorrt_llm/_torch/models/modeling_deepseekv3.py (`maybe_execute_in_parallel` of the shared and the
 routed output).
 
+These limits on tokens are not applied.  At 256 tokens kernels in series are priced 1 to 3 % above
+this form, at 1,024 tokens from 1 % below to 0.4 % above: a switch would lower the throughput of
+one more user by more than 1 %, or make a larger step faster.  Far above the limits this form is
+priced up to 3 % above kernels in series.
+
 Shared experts with a gate of their own (Qwen2-MoE and its successors) are priced one after another:
 their output is scaled before it is added, so that no grouped product takes them.  SGLang runs them
 on a second stream (python/sglang/srt/models/qwen2_moe.py), but the 30 measured loads of
 Qwen3.5-397B in FP8 under SGLang 0.5.9 do not show it: with the model left out of the fit their
 tokens take 1.2 times (median) as long as priced in series.
-
-These limits on tokens are not applied.  At 256 tokens kernels in series are priced 1 to 3 % above
-this form, at 1,024 tokens from 1 % below to 0.4 % above: a switch would lower the throughput of
-one more user by more than 1 %, or make a larger step faster.  Far above the limits this form is
-priced up to 3 % above kernels in series.
 """
 
 from __future__ import annotations

@@ -8,9 +8,11 @@
 3. the engine's own cache format where the user chose a format for the weights and none for the
    cache;
 4. the factors and scales that were measured for the engine on this device, and for this model and
-format on it; 5. the engine's padding of sizes that a degree does not divide (`EngineProfile.pads`);
+   format on it;
+5. the engine's padding, of sizes that a degree does not divide and of windows in the cache
+   (`EngineProfile.pads`);
 6. the unfused form of the model, where the engine was measured running eagerly, or its shared
-experts with the routed ones, where the engine runs them at once.
+   experts with the routed ones, where the engine runs them at once.
 
 The result depends only on the three objects, and deploying the result again changes nothing.
 """
@@ -137,8 +139,13 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
     fills = {pad.what for pad in engine.pads if not pad.vendors or system.vendor in pad.vendors}
-    model, engine = padded(model, frozenset(fills)), replace(engine, pads=(), loads=())
-    return Deployment(model, system, engine, (*said, *narrowed, *notes))
+    whole = padded(model, frozenset(fills & {"windows"}))
+    kept = () if whole is model else (f"{_WHOLE} in {engine.name} by default",)
+    model, engine = padded(whole, frozenset(fills)), replace(engine, pads=(), loads=())
+    return Deployment(model, system, engine, (*said, *narrowed, *notes, *kept))
+
+
+_WHOLE = "layers with an attention window keep whole sequences in the KV cache, as"
 
 
 #: Marks an engine whose figures for CPUs have been applied.
