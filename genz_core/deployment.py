@@ -259,6 +259,8 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
     device = measured.devices.get(system.slug, {})
     if engine.era:  # runs of today's release say nothing about an engine of another era
         return tuned(engine, device, above=(measured.eras.get(engine.era, {}), silicon))
+    silicon = {} if system.family in measured.past else silicon
+    device = {} if system.slug in measured.past else device
     recipe = measured.recipes.get(recipe_key(engine, model, system))
     return replace(
         tuned(engine, device, recipe, above=(silicon,)),

@@ -74,6 +74,8 @@ class EngineMeasurements:
     devices: {slug: {constant: factor}}, on top of those of their silicon.  silicon: {family:
     {constant: factor}}, for all boards of a family.  runs: keyed by the parameters of their model.
     eras: {era: {constant: factor}}, for releases that behaved differently from today's.
+    past: slugs and families of which only such releases were measured; their factors say nothing
+    about today's.
     """
 
     devices: Mapping[str, Mapping[str, float]]
@@ -81,6 +83,7 @@ class EngineMeasurements:
     runs: Mapping[int, MeasuredRuns] = field(default_factory=dict)
     eras: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     silicon: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    past: frozenset[str] = frozenset()
 
 
 # ------------------------------------------------------------------------------- the profile
