@@ -1,6 +1,6 @@
 """The part Simulate of page Answer: traffic in, requests simulated one by one, their latencies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
-from app.planning.targets import parse_targets
+from app.planning.targets import judged, parse_targets
 from app.question.groups import LOAD, PRICES
 from app.question.parameters import PARAMETERS
 from app.question.query import Query, ask
@@ -112,7 +112,7 @@ def _show(setup: Setup, answer: Run) -> None:
     st.caption(_words(answer, named))
     for sentence in answer.refusals:
         st.warning(plain(sentence), icon=":material/warning:")
-    for sentence in target_sentences(setup.scenario.target, named):
+    for sentence in target_sentences(setup.scenario, named):
         st.markdown(plain(sentence))
     _cards(named)
     figures = _charts(answer)
@@ -142,14 +142,15 @@ def _words(answer: Run, named: Mapping[str, Any]) -> str:
     )  # fmt: skip
 
 
-def target_sentences(stated: Sequence[str], named: Mapping[str, float]) -> list[str]:
+def target_sentences(q: Question, named: Mapping[str, float]) -> list[str]:
     """Whether the figures of a simulation meet the targets, a sentence per target.
 
     Raises:
         InvalidValue: an invalid target.
     """
     said = []
-    for target in parse_targets(", ".join(stated)) if stated else ():
+    stated = parse_targets(", ".join(q.target)) if q.target else ()
+    for target in judged(stated, q.osl):
         figure = target.figure
         of_all = figure.latency and not figure.percentile
         value = named.get(f"{figure.latency}_mean_s" if of_all else figure.column)
