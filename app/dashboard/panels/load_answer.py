@@ -98,15 +98,9 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
     others = float(row["tpot_s"]) - float(step.total_s[0])
-    subject = f"A decode step of {size:,}"
     if others > _WORTH_A_WORD * row["tpot_s"] and not setup.scenario.speculation:
-        share = quantities.percent(others / row["tpot_s"])
-        said += (
-            f" TPOT is a decode step of {size:,} and {quantities.seconds(others)} for prompts of "
-            f"others ({share})."
-        )
-        subject = "The step"
-    limits = quantities.limits(subject, parts)
+        said += f" Others' prompts add {quantities.seconds(others)} to TPOT."
+    limits = quantities.limits(f"A decode step of {size:,}", parts)
     return f"{said} {limits}; {quantities.advice('it', caches.levers(batch)['decode'], parts)}."
 
 

@@ -76,11 +76,11 @@ def test_the_causes_say_what_prompts_of_others_add_to_tpot():
     said = next(text.value for text in app.markdown if "of waiting" in text.value)
     step, others = (
         float(re.search(words, said).group(1))
-        for words in (r"% of ([\d.]+)\sms\)", r"and ([\d.]+)\sms for prompts of others")
+        for words in (r"% of ([\d.]+)\sms\)", r"prompts add ([\d.]+)\sms")
     )
     assert cards(app)["TPOT"] == quantities.seconds((step + others) / 1e3)
     app = opened("answer", concurrency=16, isl=16, osl=512)
-    assert not any("prompts of others" in text.value for text in app.markdown)
+    assert not any("Others' prompts" in text.value for text in app.markdown)
 
 
 def test_a_link_that_states_a_rate_asks_about_arrivals():
