@@ -231,9 +231,8 @@ class ServedModel:
         sharing, engine = self.traffic.sharing, self.engine
         cached = self._chosen(self.cached, chosen) if sharing else 0.0
         isl = numbers["isl"] - cached
-        whole = engine.scheduler == "tensorrt_llm"
         told = self._chosen(self.traffic.max_num_batched_tokens, chosen)
-        budget, room, piece = step_rooms(engine, told, isl, admitted, whole=whole)
+        budget, room, piece = step_rooms(engine, told, isl, numbers["osl"], admitted)
         running = np.maximum(admitted / stages, 1.0)
         share = np.minimum(admitted, 1.0)
         sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches, share)
@@ -260,7 +259,7 @@ class ServedModel:
             ahead_steps=engine.ahead_steps if stages == 1 else 0.0,
             closed=closed,
             mixed=engine.mixed_steps,
-            whole=whole,
+            whole=engine.whole_prompts,
             host_s=engine.host_request_s + self._fetch_s(chosen),
             routed=numbers["dp"],
         )
