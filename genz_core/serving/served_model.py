@@ -15,7 +15,7 @@ from genz_core.models.model_kinds import generates
 from genz_core.models.speculative import steps_per_token
 from genz_core.serving.balance import Balance, closed_loop, open_loop
 from genz_core.serving.deduplicate import Kinds, step_seconds
-from genz_core.serving.kv_capacity import sequences_that_fit, step_rooms
+from genz_core.serving.kv_capacity import beside_whole_prompts, sequences_that_fit, step_rooms
 from genz_core.serving.load_checks import rates, real_lengths
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.offloaded_traffic import Banks, Spilled
@@ -105,11 +105,47 @@ class ServedModel:
     @property
     def limit(self) -> Array:
         """Largest number of running sequences; 1 if none fits, so that times stay finite."""
+        return np.maximum(np.minimum(self._places, self._beside_prompts), 1.0)
+
+    @property
+    def _places(self) -> Array:
+        """Number of sequences that fit and that the engine may run, [configs]."""
         asked = np.asarray(self.traffic.max_num_seqs, dtype=float)
         sequences = np.where(asked > 0, asked, self.engine.max_sequences)
         requests = np.floor(sequences / self.traffic.sharing.branches)
-        most = np.minimum(self._room(asked > 0), requests * self.ranks)
-        return np.maximum(most, 1.0)
+        return np.minimum(self._room(asked > 0), requests * self.ranks)
+
+    @property
+    def _beside_prompts(self) -> Array:
+        """Most running requests that leave whole prompts a place in a step, [configs]."""
+        told, cached, isl, osl = (
+            np.broadcast_to(np.asarray(values, dtype=float), self.status.shape)
+            for values in (
+                self.traffic.max_num_batched_tokens,
+                self.cached,
+                self.load.isl,
+                self.osl,
+            )
+        )
+        gaps = (osl - 1.0) * steps_per_token(self.model, osl)
+        of_lane = beside_whole_prompts(self.engine, told, isl - cached, osl, gaps)
+        return of_lane * np.asarray(self.parallelism.pp) * self.ranks
+
+    def _blocked(self, users: Array) -> dict[int, str]:
+        """A sentence for each load of which whole prompts limit the running requests.
+
+        users: open requests, [configs].
+        """
+        most = self._beside_prompts
+        found = np.flatnonzero((most < np.minimum(self._places, users)) & (self.status == "ok"))
+        return {
+            int(
+                at
+            ): f"prompts are not cut, so each waits until all of it fits in a step beside the "
+            f"decodes: at most {most[at]:,.0f} of {users[at]:,.0f} requests run at a time; raise "
+            "max_num_batched_tokens, or give chunked_prefill"
+            for at in found
+        }
 
     def _room(self, told: Mask) -> Array:
         """Number of requests whose cache fits, [configs].
@@ -357,13 +393,12 @@ class ServedModel:
             (balance.utilisation >= 1.0) & (self.status == "ok") & np.isfinite(balance.most_per_s)
         )
         offered = np.broadcast_to(balance.requests_per_s, self.status.shape)
-        messages = self.messages | {
-            int(
-                at
-            ): f"{offered[at]:.4g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
-            "deployment sustains: the queue grows without end; add replicas or devices"
-            for at in np.flatnonzero(over)
-        }
+        messages = self.messages | self._blocked(users)
+        for at in np.flatnonzero(over):
+            messages[int(at)] = (
+                f"{offered[at]:.4g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
+                "deployment sustains: the queue grows without end; add replicas or devices"
+            )
         status = np.where(over, OVERLOADED, self.status)
         valid = np.isin(status, ["ok", OUT_OF_MEMORY, OVERLOADED])
 
