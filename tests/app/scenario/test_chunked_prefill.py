@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 import ridgeline
+
 from genz_core.errors import InvalidValue
 from hardware_db import load_engine
 
@@ -52,7 +52,7 @@ def test_cut_prompts_are_served_beside_decodes_and_whole_ones_one_at_a_time():
 ])  # fmt: skip
 def test_what_an_engine_does_by_itself_may_be_told_and_changes_nothing(engine, own, other):
     """In closed form and in the simulation; the other value changes both."""
-    sizes = {"isl": 3000, "concurrency": 24}
+    sizes = {"isl": 7000, "concurrency": 24}
     for answer in (served, simulated):
         given = {**sizes, "requests": 48} if answer is simulated else sizes
         figures = [
