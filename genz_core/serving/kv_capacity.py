@@ -56,24 +56,6 @@ def usual_tokens(engine: EngineProfile, isl: Num, osl: Num) -> Num:
     return np.maximum(float(engine.whole_tokens or engine.chunk_tokens), sequence)
 
 
-def beside_whole_prompts(
-    engine: EngineProfile, told: Array, isl: Array, osl: Array, gaps: Array
-) -> Array:
-    """Most requests of a lane that run side by side if prompts are whole and share steps with
-    decodes, [configs]; infinite where that limits nothing.
-
-    A prompt waits until what the decodes leave of a step holds all of it: it then runs beside
-    budget - isl others.  That limits a load of which not every step could take a prompt.  A prompt
-    longer than the budget has a step with any decodes.
-
-    told: see `step_rooms`.  gaps: decode steps of a request.
-    """
-    if not (engine.whole_prompts and engine.mixed_steps):
-        return np.full(isl.shape, np.inf)
-    left = np.where(told > 0, told, usual_tokens(engine, isl, osl)) - isl
-    return np.where((left >= 0) & (left < gaps), np.floor(left) + 1.0, np.inf)
-
-
 def step_rooms(
     engine: EngineProfile, told: Array, isl: Array, osl: Array, admitted: Array
 ) -> tuple[Array, Array, Array]:

@@ -15,19 +15,22 @@ from genz_core.models.model_kinds import generates
 from genz_core.models.speculative import steps_per_token
 from genz_core.serving.balance import Balance, closed_loop, open_loop
 from genz_core.serving.deduplicate import Kinds, step_seconds
-from genz_core.serving.kv_capacity import beside_whole_prompts, sequences_that_fit, step_rooms
+from genz_core.serving.kv_capacity import sequences_that_fit, step_rooms, usual_tokens
 from genz_core.serving.load_checks import rates, real_lengths
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.queueing import Batching
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
+from genz_core.serving.whole_prompts import side_by_side
 from genz_core.steps.step_correction import StepCorrection, least_scale, novelty, step_correction
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import check, columns, split_of
 from genz_core.workload import OUT_OF_MEMORY
 
 OVERLOADED = "overloaded"
+#: Share of the requests that could run, below which whole prompts are named as the reason.
+_FEWER = 0.9
 _NO_ROOM = "no sequence's cache fits beside the weights"
 
 
@@ -36,9 +39,9 @@ class ServedModel:
     """A model served by an engine on a system under some loads, [configs].
 
     load: open requests as its batch, with mean real lengths.  memory: with one sequence per rank.
-     capacity: sequences whose cache fits.  status, messages: reason codes of loads that cannot be
-    served, and a sentence for each.  kept: priced batchings by number of pipeline stages, and the
-    index of each load.
+    capacity: sequences whose cache fits.  status, messages: reason codes of loads that cannot be
+    served, and a sentence for each.  pooled: prompts and answers have workers of their own.
+    kept: priced batchings by number of pipeline stages, and the index of each load.
     """
 
     model: Model
@@ -51,6 +54,7 @@ class ServedModel:
     capacity: Array
     status: NDArray[np.str_]
     messages: dict[int, str]
+    pooled: bool = False
     kept: dict[int, tuple[Batching, Places]] = field(default_factory=dict)
     decoded: dict[bytes, tuple[Array, Array, Array]] = field(default_factory=dict)
 
@@ -63,6 +67,8 @@ class ServedModel:
         parallelism: Parallelism,
         traffic: Traffic,
         users: Num,
+        *,
+        pooled: bool = False,
     ) -> ServedModel:
         """The model under `traffic`; loads that cannot be served have reason codes."""
         nominal = Workload(users, traffic.isl, traffic.osl)
@@ -80,7 +86,9 @@ class ServedModel:
             messages[at] = reason or _NO_ROOM
         status = np.where(full, OUT_OF_MEMORY, status)
         split = checked.parallelism
-        return cls(model, system, engine, split, traffic, load, single, capacity, status, messages)
+        return cls(
+            model, system, engine, split, traffic, load, single, capacity, status, messages, pooled
+        )
 
     @property
     def deployed(self) -> Deployment:
@@ -105,7 +113,7 @@ class ServedModel:
     @property
     def limit(self) -> Array:
         """Largest number of running sequences; 1 if none fits, so that times stay finite."""
-        return np.maximum(np.minimum(self._places, self._beside_prompts), 1.0)
+        return np.maximum(np.minimum(self._places, self._beside_prompts()), 1.0)
 
     @property
     def _places(self) -> Array:
@@ -115,34 +123,39 @@ class ServedModel:
         requests = np.floor(sequences / self.traffic.sharing.branches)
         return np.minimum(self._room(asked > 0), requests * self.ranks)
 
-    @property
     def _beside_prompts(self) -> Array:
-        """Most running requests that leave whole prompts a place in a step, [configs]."""
-        told, cached, isl, osl = (
-            np.broadcast_to(np.asarray(values, dtype=float), self.status.shape)
-            for values in (
-                self.traffic.max_num_batched_tokens,
-                self.cached,
-                self.load.isl,
-                self.osl,
-            )
-        )
+        """Mean number of running requests that whole prompts leave, [configs]; infinite where none
+        waits for decodes to end.
+        """
+        engine, size = self.engine, self.status.shape
+        if self.pooled or not (engine.whole_prompts and engine.mixed_steps):
+            return np.full(size, np.inf)
+        closed = self.traffic.rate_per_s is None
+        most = np.minimum(self.load.batch, self._places) if closed else self._places
+        ratio, told, cached, isl, osl, most = (
+            np.broadcast_to(np.asarray(values, dtype=float), size)
+            for values in (self.traffic.length_ratio, self.traffic.max_num_batched_tokens,
+                           self.cached, self.load.isl, self.osl, most)
+        )  # fmt: skip
+        longest = isl * 2.0 / (1.0 + ratio) - cached
+        budget = np.where(told > 0, told, usual_tokens(engine, isl - cached, osl))
         gaps = (osl - 1.0) * steps_per_token(self.model, osl)
-        of_lane = beside_whole_prompts(self.engine, told, isl - cached, osl, gaps)
-        return of_lane * np.asarray(self.parallelism.pp) * self.ranks
+        lanes = np.asarray(self.parallelism.pp) * self.ranks
+        return side_by_side(budget, longest, ratio, gaps, most / lanes) * lanes
 
     def _blocked(self, users: Array) -> dict[int, str]:
         """A sentence for each load of which whole prompts limit the running requests.
 
         users: open requests, [configs].
         """
-        most = self._beside_prompts
-        found = np.flatnonzero((most < np.minimum(self._places, users)) & (self.status == "ok"))
+        most = self._beside_prompts()
+        fewer = most < _FEWER * np.minimum(self._places, users)
+        found = np.flatnonzero(fewer & (self.status == "ok"))
         return {
             int(
                 at
             ): f"prompts are not cut, so each waits until all of it fits in a step beside the "
-            f"decodes: at most {most[at]:,.0f} of {users[at]:,.0f} requests run at a time; raise "
+            f"decodes: about {most[at]:,.0f} of {users[at]:,.0f} requests run at a time; raise "
             "max_num_batched_tokens, or give chunked_prefill"
             for at in found
         }
