@@ -1,5 +1,7 @@
-"""TensorRT-LLM's in-flight batching: whole prompts together with decodes, cache reserved
-beforehand.
+"""TensorRT-LLM's in-flight batching: prompts together with decodes, cache reserved beforehand.
+
+Prompts are whole unless `enable_chunked_prefill` is set; a whole prompt waits until it fits beside
+the decodes, and those behind it wait with it.
 
 Under "guaranteed no evict" a request is admitted if the cache has space for its prompt and its
 whole output, so no request is ever stopped.  Under "max utilization" it is admitted as soon as

@@ -3,6 +3,7 @@
 Running sequences come first, each with one token; the rest of the budget goes to prompts already
 begun, then to new ones in order of arrival.  A sequence takes cache as it needs it; if there is
 none left, the sequence admitted last is preempted and prefilled again later.
+Without `enable_chunked_prefill` a prompt that does not fit ends the planning of a step.
 Source: vLLM 0.11, vllm/v1/core/sched/scheduler.py, `Scheduler.schedule`.
 """
 
