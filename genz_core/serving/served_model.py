@@ -141,7 +141,10 @@ class ServedModel:
         budget = np.where(told > 0, told, usual_tokens(engine, isl - cached, osl))
         gaps = (osl - 1.0) * steps_per_token(self.model, osl)
         lanes = np.asarray(self.parallelism.pp) * self.ranks
-        return side_by_side(budget, longest, ratio, gaps, most / lanes) * lanes
+        found = side_by_side(budget, longest, ratio, gaps, most / lanes)
+        # those beside the first wait for the running step and the planned ones
+        found += (found - 1.0) * (1.0 + engine.ahead_steps) / np.maximum(gaps, 1.0)
+        return found * lanes
 
     def _blocked(self, users: Array) -> dict[int, str]:
         """A sentence for each load of which whole prompts limit the running requests.

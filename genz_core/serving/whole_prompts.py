@@ -32,7 +32,8 @@ def side_by_side(
     """
     found = np.full(budget.shape, np.inf)
     least = budget - longest
-    waits = (least < np.minimum(most - 1.0, gaps)) & (length_ratio * longest <= budget) & (gaps > 0)
+    fewer = least < np.minimum(most - 1.0, gaps)
+    waits = fewer & (length_ratio * longest <= budget) & (gaps > 0)
     if not np.any(waits):
         return found
     cases = np.stack([budget, longest, length_ratio, gaps, most])[:, waits]
@@ -44,7 +45,7 @@ def side_by_side(
 def _of_kind(budget: float, longest: float, ratio: float, gaps: float, most: float) -> float:
     """`side_by_side` of one load."""
     step = 1.0 / max(np.floor(budget / longest), 1.0)
-    most = min(most, max(gaps / step, 1.0))  # more would need more prompts than steps take
+    most = min(most, (gaps + 1.0) / step)  # more would need more prompts than steps take
     numbers = np.arange(1.0, np.maximum(np.ceil(most), 1.0) + 1.0)
     demanding = _fewer(numbers, budget, longest, ratio)
     kept = np.concatenate([[1.0], np.cumprod(1.0 - demanding)[:-1]])  # P(Y >= n)

@@ -49,7 +49,7 @@ def test_the_sum_is_the_mean_of_drawn_prompts(load):
     drawn = generator.uniform(load["ratio"] * longest, longest, 20_000)
     limits = np.where(drawn > budget, np.inf, np.floor(budget - drawn))
     share = 1.0 / max(np.floor(budget / longest), 1.0)
-    most = min(most, gaps / share)
+    most = min(most, (gaps + 1.0) / share)
     before, steps = 0.0, []
     for limit in np.minimum(limits, most - 1.0):
         after = before + 1.0
