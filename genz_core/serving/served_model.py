@@ -31,6 +31,9 @@ from genz_core.workload import OUT_OF_MEMORY
 OVERLOADED = "overloaded"
 #: Share of the requests that could run, below which whole prompts are named as the reason.
 _FEWER = 0.9
+#: Prompts a step, over those it takes, from which requests wait for prompts rather than for decodes
+#: to end: judgement.
+_FULL = 0.8
 _NO_ROOM = "no sequence's cache fits beside the weights"
 
 
@@ -141,10 +144,16 @@ class ServedModel:
         budget = np.where(told > 0, told, usual_tokens(engine, isl - cached, osl))
         gaps = (osl - 1.0) * steps_per_token(self.model, osl)
         lanes = np.asarray(self.parallelism.pp) * self.ranks
-        found = side_by_side(budget, longest, ratio, gaps, most / lanes)
+        each, found = most / lanes, side_by_side(budget, longest, ratio, gaps, most / lanes)
+        limited = np.isfinite(found)
+        found = np.where(limited, found, each)
+        # where steps are full of prompts anyway, the others wait for these and not for decodes
+        full = found / ((gaps + 1.0) * np.maximum(np.floor(budget / longest), 1.0))
+        share = np.clip((full - _FULL) / (1.0 - _FULL), 0.0, 1.0)
+        found = found + share * (each - found)
         # those beside the first wait for the running step and the planned ones
-        found += (found - 1.0) * (1.0 + engine.ahead_steps) / np.maximum(gaps, 1.0)
-        return found * lanes
+        found = found + (found - 1.0) * (1.0 + engine.ahead_steps) / np.maximum(gaps, 1.0)
+        return np.where(limited, found * lanes, np.inf)
 
     def _blocked(self, users: Array) -> dict[int, str]:
         """A sentence for each load of which whole prompts limit the running requests.
