@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from genz_core.common.short_repr import clipped, listed
+from genz_core.errors import InvalidValue
 from genz_core.measured_runs import MeasuredRuns
 
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
@@ -185,8 +186,12 @@ class EngineProfile:
     all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom",
     "in_network", or "switched": "custom" behind a switch and rings elsewhere.
     scheduler: the policy that a simulation runs (`genz_core.serving.simulation.policies`).
-    chunk_tokens: most tokens of a step, 0 for whole prompts.  mixed_steps: prefill chunks
-    and decodes share a step (otherwise prefill goes first and decodes wait).
+    chunk_tokens: most tokens of a step, 0 for as many as the longest prompt has.  mixed_steps:
+    prompts and decodes share a step (otherwise prefill goes first and decodes wait).
+    chunked_prefill: whether a prompt that does not fit the rest of a step is cut; None for what its
+    scheduler does by default.  chunking_option: whether it has an option that changes that.
+    whole_tokens: most tokens of a step where it cuts prompts by default and is told not to, 0 for
+    `chunk_tokens`; a step then holds a whole sequence in any case.
     max_sequences: most sequences of a step.  memory_fraction: share of the device's memory that the
     engine takes; free_share: share of the rest after the weights that the cache takes.
     reserve_bytes: runtime context, graphs and workspace inside that memory; less on small devices,
@@ -251,6 +256,9 @@ class EngineProfile:
     scheduler: SchedulerName = "vllm"
     chunk_tokens: int = 8192
     mixed_steps: bool = True
+    chunked_prefill: bool | None = None
+    chunking_option: bool = True
+    whole_tokens: int = 0
     shared_beside: bool = False
     max_sequences: int = 1024
     memory_fraction: float = 0.92
@@ -272,6 +280,27 @@ class EngineProfile:
     pads: tuple[Padding, ...] = ()
     loads: tuple[Loading, ...] = ()
 
+    @property
+    def whole_prompts(self) -> bool:
+        """Whether prompts are never cut: each is prefilled in a single step."""
+        if self.chunked_prefill is None:
+            return not cuts_prompts(self.scheduler)
+        return not self.chunked_prefill
+
+    def cutting_prompts(self, cut: bool) -> EngineProfile:
+        """The engine told to cut prompts or not; the engine itself if it does so by default.
+
+        Raises:
+            InvalidValue: it has no such option.
+        """
+        if not self.chunking_option:
+            raise InvalidValue(
+                f"chunked_prefill: {self.name} has no option for it: leave it out, or choose "
+                "another engine, such as vllm, sglang or trtllm"
+            )
+        told = None if cut == cuts_prompts(self.scheduler) else cut
+        return replace(self, chunked_prefill=told)
+
     def __repr__(self) -> str:
         """Name, what was measured, and the figures that differ from the generic profile's."""
         plain = {entry.name: entry.default for entry in fields(EngineProfile)}
@@ -282,6 +311,11 @@ class EngineProfile:
         ]
         measured = [f"measured_on={self.measured_on!r}"] if self.measured_on else []
         return f"EngineProfile({listed([repr(clipped(self.name)), *measured, *figures], 500)})"
+
+
+def cuts_prompts(scheduler: SchedulerName | str) -> bool:
+    """Whether a scheduler cuts prompts by default."""
+    return scheduler != "tensorrt_llm"
 
 
 #: Fields of a profile that are not figures.

@@ -123,7 +123,7 @@ def reading_engine(deployed: Deployment) -> EngineProfile:
     """The engine for prefill: without chunking if a model needs one pass over the whole prompt."""
     if model_kind(deployed.model) == "decoder":
         return deployed.engine
-    return replace(deployed.engine, scheduler="tensorrt_llm")
+    return replace(deployed.engine, chunked_prefill=False)
 
 
 def exceeds(lanes: Lanes, engine: EngineProfile) -> bool:
@@ -156,7 +156,7 @@ def chunk_nodes(
     number of each).
 
     Tokens, and pairs of queries and keys, sum to those of whole prompts.  An engine that reads only
-    whole prompts (TensorRT-LLM) has at least one of them in a step.
+    whole prompts has at least one of them in a step.
 
     whole: the prompts, numbers or [lanes]; of_rank: those of the fullest rank.
     """
@@ -188,7 +188,7 @@ def chunk_nodes(
 def most_tokens(new: Num, engine: EngineProfile) -> Num:
     """Token budget of a rank's step, for prompts of `new` tokens."""
     most = float(engine.chunk_tokens) or np.inf
-    return np.maximum(most, new) if engine.scheduler == "tensorrt_llm" else most
+    return np.maximum(most, new) if engine.whole_prompts else most
 
 
 def summed(step: StepEstimate, weights: Array) -> StepEstimate:

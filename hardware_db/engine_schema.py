@@ -226,6 +226,23 @@ class Bounds(BaseModel):
         return ""
 
 
+class ChunkedPrefill(BaseModel):
+    """An engine's option to cut prompts or not.
+
+    source: key of the file's sources.  whole_tokens: most tokens of a step of whole prompts, where
+    that differs from `chunk_tokens`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    whole_tokens: Fact | None = None
+
+    def tokens(self) -> int:
+        """Most tokens of a step of whole prompts, 0 for `chunk_tokens`."""
+        return int(self.whole_tokens.value) if self.whole_tokens else 0
+
+
 class EngineRecord(BaseModel):
     """An engine as its YAML states it: every figure with its source and kind.
 
@@ -237,6 +254,7 @@ class EngineRecord(BaseModel):
     systems.
     pads: sizes that it pads where a degree does not divide them, others it refuses; and windows.
     loads: published checkpoints that it loads in another format.
+    chunked_prefill: its option to cut prompts or not; absent where it has none.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -287,6 +305,7 @@ class EngineRecord(BaseModel):
     bounds: tuple[Bounds, ...] = ()
     pads: tuple[Pads, ...] = ()
     loads: tuple[Loads, ...] = ()
+    chunked_prefill: ChunkedPrefill | None = None
     eras: tuple[Era, ...] = ()
 
     def profile(self, version: str = "") -> EngineProfile:
@@ -312,6 +331,8 @@ class EngineRecord(BaseModel):
             on_start=tuple(start.defaults() for start in self.on_start if start.holds(version)),
             loads=tuple(Loading(form.of, form.to, form.roles) for form in self.loads),
             pads=tuple(Padding(pad.what, pad.vendors) for pad in self.pads),
+            chunking_option=self.chunked_prefill is not None,
+            whole_tokens=self.chunked_prefill.tokens() if self.chunked_prefill else 0,
         )
 
     def _assumptions(self) -> list[str]:

@@ -35,9 +35,11 @@ _OPERATORS = {
 
 _SATURATED = (
     "Output tokens a second of runs that send all requests at once (`ridgeline validate "
-    "throughput`), as published by NVIDIA for TensorRT-LLM and by dstack for vLLM. Their tables "
-    "state neither the requests that run side by side nor the engine's limits, which their authors "
-    "tuned: both are those of the engine's server. No such run fitted anything."
+    "throughput`), as published by NVIDIA for TensorRT-LLM and by dstack for vLLM, beside their "
+    "simulation from the first request to the end of the last: the batch fills and drains, as in "
+    "the run. TensorRT-LLM's benchmark cuts prompts to fit a step, and so does its simulation. "
+    "The tables state neither the requests that run side by side nor the engine's limits, which "
+    "their authors tuned: both are those of the engine's server. No such run fitted anything."
 )
 _APART = (
     "Mean TTFT and TPOT of closed-loop runs with workers of their own for prompts, beside their "

@@ -19,9 +19,12 @@ from app.planning.safe_or_risky import better_by
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
 from app.planning.track_record import of_choices
+from app.question.question import Question
 from app.scenario import sharing
 from app.scenario.intervals import beside, single
 from app.wording import quantities
+from genz_core.engine import EngineProfile
+from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.types import Mask
 
 _WHOLE = (*CHOICES, "devices")
@@ -153,7 +156,7 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
         **family.formats,
         "devices": int(row["devices"]),
         **{name: int(row[name]) for name in own},
-        "max_num_batched_tokens": int(q.max_num_batched_tokens or engine.chunk_tokens),
+        "max_num_batched_tokens": int(q.max_num_batched_tokens or _step_tokens(engine, q)),
         "prefill": _prefill(family, row),
         "speculation": str(family.speculation) if family.speculation else None,
         "redundant_experts": family.copies,
@@ -164,6 +167,13 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
         "not_validated": timed["not_validated"],
         **{name: _number(row[name]) for name in FACTS},
     }
+
+
+def _step_tokens(engine: EngineProfile, q: Question) -> float:
+    """Token budget of a step that the engine chooses itself, 0 for none."""
+    if engine.chunked_prefill is False:
+        return float(usual_tokens(engine, q.isl, q.osl))
+    return engine.chunk_tokens
 
 
 def _alone(answer: Answer, plan: Plan) -> float:

@@ -23,9 +23,10 @@ from app.planning.launch_options import filled, in_front
 from app.planning.space import DEGREES
 from app.question.parameters import PARAMETERS
 from app.question.query import Query
-from app.question.question import nominal_lengths
+from app.question.question import Question, nominal_lengths
 from app.scenario.gate import experts_of
 from genz_core.deployment import bulk_format
+from genz_core.engine import EngineProfile
 from genz_core.models.adapters import AdaptedModel
 from genz_core.types import System
 
@@ -252,7 +253,7 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
         "experts_on_all_ranks": pool.ep if pool.ep > 1 else None,
         "max_num_seqs": pool.max_num_seqs,
         "max_num_seqs_of_all": pool.max_num_seqs * pool.dp,
-        "max_num_batched_tokens": q.max_num_batched_tokens or engine.chunk_tokens or None,
+        **_step_tokens(engine, q, context),
         "context": context,
         "memory_fraction": f"{fraction:g}",
         **{name: v for name, v in limits.items() if v != PARAMETERS[name].default},
@@ -266,6 +267,16 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
     if family.speculation is not None:
         settings[family.speculation.method] = family.speculation.draft_tokens
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _step_tokens(engine: EngineProfile, q: Question, context: int) -> dict[str, Any]:
+    """The token budget of a step, and whether prompts are cut to fit it."""
+    told = q.max_num_batched_tokens
+    if engine.chunked_prefill is False:
+        tokens = told or engine.whole_tokens or engine.chunk_tokens
+        return {"whole_tokens": max(tokens, context) if engine.mixed_steps else tokens}
+    cut = {"chunked_prefill": True} if q.chunked_prefill == "yes" else {}
+    return {"max_num_batched_tokens": told or engine.chunk_tokens or None, **cut}
 
 
 def _shared(family: Family, pool: _Pool, row: Mapping[str, float]) -> dict[str, Any]:

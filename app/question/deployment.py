@@ -130,6 +130,13 @@ class Deployment:
         limit="max_num_batched_tokens", optional=True, array=True, group=ENGINE,
         aliases=("token_budget", "chunked_prefill_size", "max_num_tokens"),
     )  # fmt: skip
+    chunked_prefill: str = parameter(
+        "text", "",
+        "Whether a prompt that does not fit the rest of a step is cut; by default as the engine "
+        "does.",
+        choices=("", "yes", "no"), also=("truth",), group=ENGINE,
+        aliases=("enable_chunked_prefill", "enable_chunked_context"),
+    )  # fmt: skip
     memory_fraction: float = parameter(
         "number", 0.0, "Share of the device memory that the engine uses; 0: its default.",
         least=0.0, most=1.0, group=ENGINE,

@@ -21,7 +21,7 @@ class Parameter:
     default: the value if none is given; None where absence has a meaning of its own.
     help: one sentence for every interface.  label: on a form.  unit: of a number.
     least, most: limits of a number, both allowed.  above: the number must be larger than `least`.
-    choices: texts that are allowed; () for any.
+    choices: texts that are allowed; () for any.  "yes" and "no" may also be a truth.
     array: takes one value per configuration in `estimate`, `serve` and `sweep`.
     names: what the texts refer to: "model", "system", "engine", "trace" or "lengths" (which may
     also be given as an object or, if the caller may open files, as a file), "" for plain text.
@@ -136,6 +136,8 @@ class Parameter:
         known = {choice.casefold().replace("-", "_"): choice for choice in self.choices}
         if "" in known:
             known.setdefault("none", "")
+        if "truth" in self.also:
+            known |= {"true": "yes", "false": "no"}
         if word not in known:
             allowed = ", ".join(choice or '""' for choice in self.choices if choice)
             raise InvalidValue(f"{self.name} = {_brief(value)}: choose {allowed}")

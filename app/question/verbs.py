@@ -55,9 +55,9 @@ _NAMES = ("model", "system", "engine", "engine_version", "weights", "moe_weights
 _TUNED = (
     "engine", "weights", "kv", "tp", "pp", "dp", "ep", "max_num_seqs", "max_num_batched_tokens",
     "memory_fraction", "speculation", "draft_tokens", "offload", "stream_interval", "recv_interval",
-    "batch_wait",
+    "batch_wait", "chunked_prefill",
 )  # fmt: skip
-_CROSSED = (*_NAMES, "memory_fraction", "speculation", "offload", "overlap")
+_CROSSED = (*_NAMES, "memory_fraction", "chunked_prefill", "speculation", "offload", "overlap")
 VERBS: Mapping[str, Verb] = {
     verb.name: verb
     for verb in (

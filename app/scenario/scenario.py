@@ -39,7 +39,7 @@ SystemSource = str | Path | Mapping[str, Any]
 FACTORS = in_group(WHAT_IF)
 _PLACING = (
     "model", "system", "engine", "engine_version", *in_group(FORMATS), *FACTORS, "price",
-    "memory_fraction", "max_num_batched_tokens",
+    "memory_fraction", "max_num_batched_tokens", "chunked_prefill",
 )  # fmt: skip
 
 
@@ -194,16 +194,20 @@ def asking(resolved: Resolved, scenario: Question) -> Resolved:
 
 
 def told(engine: EngineProfile, question: Question, system: System) -> EngineProfile:
-    """An engine with the question's share of memory, and the token budget of a static batch's step.
+    """An engine with the question's share of memory, with prompts that are cut or not, as the
+    question says, and with the token budget of a static batch's step.
 
     Under load it is a server that starts on the system, and the limits of a step are part of the
     load, see `served_rows.serve_resolved`.  It is the same object for the same values.
+
+    Raises:
+        InvalidValue: `chunked_prefill` of an engine without such an option.
     """
     batch = question.kind == "batch"
     budget = question.max_num_batched_tokens if batch else 0
     return _TOLD.get(
         lambda: _told(engine, question, system), engine, system,
-        values=(batch, question.memory_fraction, budget),
+        values=(batch, question.memory_fraction, question.chunked_prefill, budget),
     )  # fmt: skip
 
 
@@ -214,6 +218,8 @@ def _told(engine: EngineProfile, question: Question, system: System) -> EnginePr
     if question.kind != "batch":
         engine = as_server(engine, system)
     engine = Options(memory_fraction=question.memory_fraction).with_memory(engine)
+    if question.chunked_prefill:
+        engine = engine.cutting_prompts(question.chunked_prefill == "yes")
     if question.kind == "batch" and question.max_num_batched_tokens:
         return replace(engine, chunk_tokens=question.max_num_batched_tokens)
     return engine

@@ -218,7 +218,9 @@ def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
     isl, batch = number(workload.isl), number(workload.batch)
     if not engine.chunk_tokens:
         return Step.prefill(batch, isl)
-    chunk = float(engine.chunk_tokens)
+    chunk: Num = float(engine.chunk_tokens)
+    if engine.chunked_prefill is False:
+        chunk = np.maximum(chunk, isl)
     return Step.prefill(np.minimum(batch, np.maximum(chunk / isl, 1.0)), np.minimum(isl, chunk))
 
 

@@ -18,7 +18,7 @@ from genz_core.deployment import Deployment, deploy
 from genz_core.errors import InvalidValue
 from genz_core.models.acceptance import expected_steps
 from genz_core.models.speculative import Speculation, SpeculativeModel, speculative_model
-from genz_core.serving.kv_capacity import USUAL_TOKENS
+from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.options import Options
 from genz_core.steps.step import StepEstimate
 from genz_core.types import Array, Group, Link, Num, Parallelism, Step, Workload
@@ -165,8 +165,9 @@ def prompts_per_s(pool: ServingPool, isl: float) -> float:
 
 def _chunk(pool: ServingPool, isl: float) -> float:
     engine = pool.deployed.engine
-    told = pool.options.max_num_batched_tokens or engine.chunk_tokens
-    return float(told or max(isl, USUAL_TOKENS))
+    told = pool.options.max_num_batched_tokens or usual_tokens(engine, isl, 1.0)
+    # TensorRT-LLM's own way, whole prompts, is not modelled here
+    return float(max(told, isl) if engine.chunked_prefill is False else told)
 
 
 def _reading(pool: ServingPool, isl: float, together: float) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.types import Array, Model, Num, Parallelism, System, Workload
 
 #: Token budget of a step of an engine that states none, unless a prompt is longer; judgement.
-USUAL_TOKENS = 8192.0
+_USUAL_TOKENS = 8192.0
 
 
 def sequences_that_fit(
@@ -45,16 +45,27 @@ def sequences_that_fit(
     return single, np.where(free > 0, fit, 0.0)
 
 
+def usual_tokens(engine: EngineProfile, isl: Num, osl: Num) -> Num:
+    """Token budget of a step of an engine that was given none.
+
+    isl, osl: of its longest sequence, numbers or [configs].
+    """
+    if engine.chunked_prefill is not False:
+        return float(engine.chunk_tokens) or np.maximum(isl, _USUAL_TOKENS)
+    sequence = isl + np.asarray(osl) if engine.mixed_steps else isl
+    return np.maximum(float(engine.whole_tokens or engine.chunk_tokens), sequence)
+
+
 def step_rooms(
-    engine: EngineProfile, told: Array, isl: Array, admitted: Array, *, whole: bool
+    engine: EngineProfile, told: Array, isl: Array, osl: Array, admitted: Array
 ) -> tuple[Array, Array, Array]:
     """Prompt tokens that a step may take, that it actually takes, and of one prompt in it,
     [configs].
 
     told: token budget given to the engine, 0 for its default.
     """
-    usual = float(engine.chunk_tokens) or np.maximum(isl, USUAL_TOKENS)
-    budget = np.where(told > 0, told, usual)
+    budget = np.where(told > 0, told, usual_tokens(engine, isl, osl))
+    whole = engine.whole_prompts
     room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
     room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)
     return budget, room, isl if whole else isl / np.ceil(isl / budget)

@@ -316,8 +316,9 @@ def _of_worker(traffic: Traffic, workers: int) -> Traffic:
 def _served(pool: ServingPool, traffic: Traffic, users: Num) -> ServedModel:
     deployed = pool.deployed
     return ServedModel.of(
-        deployed.model, deployed.system, deployed.engine, pool.parallelism, traffic, users
-    )
+        deployed.model, deployed.system, deployed.engine, pool.parallelism, traffic, users,
+        pooled=True,
+    )  # fmt: skip
 
 
 def _some(served: ServedModel, at: NDArray[np.intp]) -> Parallelism:

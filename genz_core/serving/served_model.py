@@ -15,19 +15,25 @@ from genz_core.models.model_kinds import generates
 from genz_core.models.speculative import steps_per_token
 from genz_core.serving.balance import Balance, closed_loop, open_loop
 from genz_core.serving.deduplicate import Kinds, step_seconds
-from genz_core.serving.kv_capacity import sequences_that_fit, step_rooms
+from genz_core.serving.kv_capacity import sequences_that_fit, step_rooms, usual_tokens
 from genz_core.serving.load_checks import rates, real_lengths
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.queueing import Batching
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic, between_tokens
+from genz_core.serving.whole_prompts import side_by_side
 from genz_core.steps.step_correction import StepCorrection, least_scale, novelty, step_correction
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import check, columns, split_of
 from genz_core.workload import OUT_OF_MEMORY
 
 OVERLOADED = "overloaded"
+#: Share of the requests that could run, below which whole prompts are named as the reason.
+_FEWER = 0.9
+#: Prompts a step, over those it takes, from which requests wait for prompts rather than for decodes
+#: to end: judgement.
+_FULL = 0.8
 _NO_ROOM = "no sequence's cache fits beside the weights"
 
 
@@ -36,9 +42,9 @@ class ServedModel:
     """A model served by an engine on a system under some loads, [configs].
 
     load: open requests as its batch, with mean real lengths.  memory: with one sequence per rank.
-     capacity: sequences whose cache fits.  status, messages: reason codes of loads that cannot be
-    served, and a sentence for each.  kept: priced batchings by number of pipeline stages, and the
-    index of each load.
+    capacity: sequences whose cache fits.  status, messages: reason codes of loads that cannot be
+    served, and a sentence for each.  pooled: prompts and answers have workers of their own.
+    kept: priced batchings by number of pipeline stages, and the index of each load.
     """
 
     model: Model
@@ -51,6 +57,7 @@ class ServedModel:
     capacity: Array
     status: NDArray[np.str_]
     messages: dict[int, str]
+    pooled: bool = False
     kept: dict[int, tuple[Batching, Places]] = field(default_factory=dict)
     decoded: dict[bytes, tuple[Array, Array, Array]] = field(default_factory=dict)
 
@@ -63,6 +70,8 @@ class ServedModel:
         parallelism: Parallelism,
         traffic: Traffic,
         users: Num,
+        *,
+        pooled: bool = False,
     ) -> ServedModel:
         """The model under `traffic`; loads that cannot be served have reason codes."""
         nominal = Workload(users, traffic.isl, traffic.osl)
@@ -80,7 +89,9 @@ class ServedModel:
             messages[at] = reason or _NO_ROOM
         status = np.where(full, OUT_OF_MEMORY, status)
         split = checked.parallelism
-        return cls(model, system, engine, split, traffic, load, single, capacity, status, messages)
+        return cls(
+            model, system, engine, split, traffic, load, single, capacity, status, messages, pooled
+        )
 
     @property
     def deployed(self) -> Deployment:
@@ -105,11 +116,61 @@ class ServedModel:
     @property
     def limit(self) -> Array:
         """Largest number of running sequences; 1 if none fits, so that times stay finite."""
+        return np.maximum(np.minimum(self._places, self._beside_prompts()), 1.0)
+
+    @property
+    def _places(self) -> Array:
+        """Number of sequences that fit and that the engine may run, [configs]."""
         asked = np.asarray(self.traffic.max_num_seqs, dtype=float)
         sequences = np.where(asked > 0, asked, self.engine.max_sequences)
         requests = np.floor(sequences / self.traffic.sharing.branches)
-        most = np.minimum(self._room(asked > 0), requests * self.ranks)
-        return np.maximum(most, 1.0)
+        return np.minimum(self._room(asked > 0), requests * self.ranks)
+
+    def _beside_prompts(self) -> Array:
+        """Mean number of running requests that whole prompts leave, [configs]; infinite where none
+        waits for decodes to end.
+        """
+        engine, size = self.engine, self.status.shape
+        if self.pooled or not (engine.whole_prompts and engine.mixed_steps):
+            return np.full(size, np.inf)
+        closed = self.traffic.rate_per_s is None
+        most = np.minimum(self.load.batch, self._places) if closed else self._places
+        ratio, told, cached, isl, osl, most = (
+            np.broadcast_to(np.asarray(values, dtype=float), size)
+            for values in (self.traffic.length_ratio, self.traffic.max_num_batched_tokens,
+                           self.cached, self.load.isl, self.osl, most)
+        )  # fmt: skip
+        longest = isl * 2.0 / (1.0 + ratio) - cached
+        budget = np.where(told > 0, told, usual_tokens(engine, isl - cached, osl))
+        gaps = (osl - 1.0) * steps_per_token(self.model, osl)
+        lanes = np.asarray(self.parallelism.pp) * self.ranks
+        each, found = most / lanes, side_by_side(budget, longest, ratio, gaps, most / lanes)
+        limited = np.isfinite(found)
+        found = np.where(limited, found, each)
+        # where steps are full of prompts anyway, the others wait for these and not for decodes
+        full = found / ((gaps + 1.0) * np.maximum(np.floor(budget / longest), 1.0))
+        share = np.clip((full - _FULL) / (1.0 - _FULL), 0.0, 1.0)
+        found = found + share * (each - found)
+        # those beside the first wait for the running step and the planned ones
+        found = found + (found - 1.0) * (1.0 + engine.ahead_steps) / np.maximum(gaps, 1.0)
+        return np.where(limited, found * lanes, np.inf)
+
+    def _blocked(self, users: Array) -> dict[int, str]:
+        """A sentence for each load of which whole prompts limit the running requests.
+
+        users: open requests, [configs].
+        """
+        most = self._beside_prompts()
+        fewer = most < _FEWER * np.minimum(self._places, users)
+        found = np.flatnonzero(fewer & (self.status == "ok"))
+        return {
+            int(
+                at
+            ): f"prompts are not cut, so each waits until all of it fits in a step beside the "
+            f"decodes: about {most[at]:,.0f} of {users[at]:,.0f} requests run at a time; raise "
+            "max_num_batched_tokens, or give chunked_prefill"
+            for at in found
+        }
 
     def _room(self, told: Mask) -> Array:
         """Number of requests whose cache fits, [configs].
@@ -231,9 +292,8 @@ class ServedModel:
         sharing, engine = self.traffic.sharing, self.engine
         cached = self._chosen(self.cached, chosen) if sharing else 0.0
         isl = numbers["isl"] - cached
-        whole = engine.scheduler == "tensorrt_llm"
         told = self._chosen(self.traffic.max_num_batched_tokens, chosen)
-        budget, room, piece = step_rooms(engine, told, isl, admitted, whole=whole)
+        budget, room, piece = step_rooms(engine, told, isl, numbers["osl"], admitted)
         running = np.maximum(admitted / stages, 1.0)
         share = np.minimum(admitted, 1.0)
         sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches, share)
@@ -260,7 +320,7 @@ class ServedModel:
             ahead_steps=engine.ahead_steps if stages == 1 else 0.0,
             closed=closed,
             mixed=engine.mixed_steps,
-            whole=whole,
+            whole=engine.whole_prompts,
             host_s=engine.host_request_s + self._fetch_s(chosen),
             routed=numbers["dp"],
         )
@@ -358,13 +418,12 @@ class ServedModel:
             (balance.utilisation >= 1.0) & (self.status == "ok") & np.isfinite(balance.most_per_s)
         )
         offered = np.broadcast_to(balance.requests_per_s, self.status.shape)
-        messages = self.messages | {
-            int(
-                at
-            ): f"{offered[at]:.4g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
-            "deployment sustains: the queue grows without end; add replicas or devices"
-            for at in np.flatnonzero(over)
-        }
+        messages = self.messages | self._blocked(users)
+        for at in np.flatnonzero(over):
+            messages[int(at)] = (
+                f"{offered[at]:.4g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
+                "deployment sustains: the queue grows without end; add replicas or devices"
+            )
         status = np.where(over, OVERLOADED, self.status)
         valid = np.isin(status, ["ok", OUT_OF_MEMORY, OVERLOADED])
 

@@ -124,11 +124,17 @@ def _operators(by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _throughput(by: list[str], worst: int, _: int) -> _Validated:
-    """Errors of tokens per second of runs that send all requests at once."""
+    """Errors of tokens per second of simulated runs that send all requests at once."""
     from app.accuracy import saturated_runs
 
-    found = saturated_runs.records()
-    _check(by, list(found[0]))
+    _check(by, list(saturated_runs.measured()[0]))
+    with running("simulating") as under_way:
+        found = saturated_runs.records(
+            None,
+            os.cpu_count() or 1,
+            lambda done, of: under_way.progress(done / of, f"{done} of {of} runs"),
+            under_way.cancelled,
+        )
     groups = [by] if by else [[], *([name] for name in saturated_runs.BY)]
     first, *others = (saturated_runs.error_table(found, group) for group in groups)
     return _Validated(found, first, lambda: [*others, saturated_runs.worst(found, worst)])

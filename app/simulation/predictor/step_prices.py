@@ -80,6 +80,8 @@ def step_prices(resolved: Resolved, longest: int) -> StepPrices:
     site = Site.of(resolved.model, resolved.system, resolved.engine, split)
     held, free = site.prompt_bytes(float(longest))
     ranks, chunk = int(np.max(split.dp)), site.engine.chunk_tokens or longest
+    if site.engine.chunked_prefill is False:
+        chunk = max(chunk, longest)
     extent = Extent(tokens=float(max(chunk, 1)), sequences=_MOST_SEQUENCES, context=float(longest))
     price: StepPrice = StepTables.of(site.model, site.system, split, site.engine, extent)
     scale = site.engine.recipe.tpot_scale

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.deployment import Deployment
-from genz_core.serving.kv_capacity import USUAL_TOKENS, sequences_that_fit
+from genz_core.serving.kv_capacity import sequences_that_fit, usual_tokens
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Group, Mask, Num, Parallelism, Places, Step, Workload
@@ -108,8 +108,8 @@ def prefill_workers(
     budget: tokens of a step, 0 for the engine's default.
     """
     ranks, engine = columns(Workload(), split)["dp"], deployed.engine
-    chunk = float(budget or engine.chunk_tokens or max(isl, USUAL_TOKENS))
-    if engine.scheduler == "tensorrt_llm":  # because it never cuts a prompt
+    chunk = float(budget or usual_tokens(engine, isl, 1.0))
+    if engine.whole_prompts:
         chunk = max(chunk, isl - cached)
     together = max(float(np.floor(chunk / (isl - cached))), 1.0)
     part = cached, isl

@@ -9,10 +9,11 @@ import numpy as np
 
 from genz_core.capacity.memory import memory
 from genz_core.deployment import as_server, deploy
-from genz_core.engine import EngineProfile
+from genz_core.engine import EngineProfile, cuts_prompts
 from genz_core.errors import InvalidValue, OutOfMemory
 from genz_core.models.speculative import SpeculativeModel
 from genz_core.serving.cache_tiers import CacheTier, Writes, blocks_of
+from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.options import Options
 from genz_core.serving.simulation.cache import KvCache
 from genz_core.serving.simulation.interpolation import Curve
@@ -39,25 +40,31 @@ from genz_core.types import Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
 
 
-def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: int) -> Scheduler:
+def scheduler_of(
+    engine: EngineProfile, options: Options, query: int, longest: tuple[int, int]
+) -> Scheduler:
     """The scheduler of an engine.
 
-    query: tokens of a decoding sequence per step.  longest: tokens of the longest prompt.
+    query: tokens of a decoding sequence per step.  longest: tokens of the longest prompt and of the
+    longest output.
 
     Raises:
         InvalidValue: no scheduler is implemented for the name.
     """
     sequences = options.max_num_seqs or engine.max_sequences
-    budget = options.max_num_batched_tokens or engine.chunk_tokens or max(longest, 8192)
+    budget = options.max_num_batched_tokens or int(usual_tokens(engine, *longest))
     policy = options.scheduler or engine.scheduler
+    chunked = engine.chunked_prefill
+    if chunked is None:
+        chunked = cuts_prompts(policy)
     if policy == "static":
         return StaticBatch(sequences)
     if policy == "sglang":
-        return Sglang(budget, sequences, query)
+        return Sglang(budget, sequences, query, chunked=chunked)
     if policy == "tensorrt_llm":
-        return TensorRtLlm(budget, sequences, query)
+        return TensorRtLlm(budget, sequences, query, chunked=chunked)
     if policy == "vllm":
-        return Vllm(max(budget, sequences * query), sequences, query)
+        return Vllm(max(budget, sequences * query), sequences, query, chunked=chunked)
     raise InvalidValue(f"the scheduler {policy!r} has no case in `scheduler_of`")
 
 
@@ -167,7 +174,7 @@ def replica_of(
     generator: of the engine's jitter, None for no jitter.
     """
     site = replace(site, engine=options.with_memory(site.engine))
-    longest = int(requests.input_tokens.max())
+    longest = int(requests.input_tokens.max()), int(requests.output_tokens.max())
     scheduler = scheduler or scheduler_of(site.engine, options, site.query, longest)
     layout = CacheLayout.of(site, requests, options)
     scale = options.step_scale

@@ -40,6 +40,8 @@ ASKED: Mapping[str, dict[str, Any]] = {
                   acceptance="0.9", rank="tpot"),
     "eagle": dict(model=DENSE, devices=4, tp=4, concurrency=2, speculation="eagle",
                   kind="aggregated", draft_tokens=3, acceptance="0.9", rank="tpot"),
+    "cut": dict(model=DENSE, devices=2, tp=2, rate=1, chunked_prefill="yes"),
+    "whole": dict(model=DENSE, devices=2, tp=2, rate=1, chunked_prefill="no"),
     "mtp": dict(model=MTP, systems="h200", devices=8, tp=8, concurrency=2, speculation="mtp",
                 kind="aggregated", draft_tokens=1, acceptance="0.9", rank="tpot"),
 }  # fmt: skip

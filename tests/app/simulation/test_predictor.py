@@ -156,6 +156,14 @@ def test_steps_are_priced_as_a_mixed_step_is(prices):
     assert prices.decode_s(32, 2048.0) == pytest.approx(float(decode.total_s[0]) * scale, rel=0.1)
 
 
+def test_a_whole_prompt_is_one_step_longer_than_any_chunk():
+    cut, whole = (
+        step_prices(resolve(scenario(chunked_prefill=told)), 16_384) for told in ("yes", "no")
+    )
+    assert (cut.chunk, whole.chunk) == (8192, 16_384)
+    assert whole.prompt_s(16_000) < cut.prompt_s(16_000)
+
+
 def test_longer_prompts_and_more_sequences_take_longer(prices):
     prompts = [prices.prompt_s(tokens) for tokens in (100, 1000, 4000, 8000)]
     decodes = [prices.decode_s(count, 4000.0) for count in (1, 8, 64, 256)]

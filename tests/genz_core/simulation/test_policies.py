@@ -65,6 +65,37 @@ def test_vllm_cuts_a_prompt_to_its_budget_and_decodes_beside_it():
     ]
 
 
+@pytest.mark.parametrize("scheduler", [
+    Vllm(budget=100, chunked=False), TensorRtLlm(budget=100),
+])  # fmt: skip
+def test_whole_prompts_wait_until_they_fit_beside_the_decodes(scheduler):
+    worker = worker_with(scheduler, [job(0, 50, 3), job(1, 100), job(2, 10)])
+    assert steps(worker, 5) == [
+        ({0: 50}, 0),
+        ({}, 1),
+        ({}, 1),
+        ({1: 100}, 0),  # the third waits behind the second
+        ({2: 10}, 1),
+    ]
+
+
+@pytest.mark.parametrize("scheduler", [
+    Vllm(budget=100, chunked=False), TensorRtLlm(budget=100), Sglang(budget=100, chunked=False),
+])  # fmt: skip
+def test_a_whole_prompt_longer_than_the_budget_has_a_step_without_other_prompts(scheduler):
+    worker = worker_with(scheduler, [job(0, 180), job(1, 20)])
+    assert [prompts for prompts, _ in steps(worker, 2)] == [{0: 180}, {1: 20}]
+
+
+def test_tensorrt_llm_told_to_cut_prompts_fills_its_steps_as_vllm_does():
+    jobs = [(0, 50), (1, 180), (2, 40)]
+    seen = [
+        steps(worker_with(scheduler, [job(*one) for one in jobs]), 5)
+        for scheduler in (Vllm(budget=100), TensorRtLlm(budget=100, chunked=True))
+    ]
+    assert seen[0] == seen[1]
+
+
 def test_vllm_admits_in_order_and_no_more_than_it_may_run():
     worker = worker_with(Vllm(budget=1000, sequences=2), [job(0, 10, 2), job(1, 10), job(2, 10)])
     assert steps(worker, 3) == [({0: 10, 1: 10}, 0), ({}, 2), ({2: 10}, 1)]

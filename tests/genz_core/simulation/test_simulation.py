@@ -25,6 +25,9 @@ SCHEDULERS = {
     "vllm": Vllm(budget=2048, sequences=64),
     "sglang": Sglang(budget=2048, sequences=64),
     "tensorrt_llm": TensorRtLlm(budget=2048, sequences=64),
+    "vllm_whole": Vllm(budget=2048, sequences=64, chunked=False),
+    "sglang_whole": Sglang(budget=2048, sequences=64, chunked=False),
+    "tensorrt_llm_chunked": TensorRtLlm(budget=2048, sequences=64, chunked=True),
     "static": StaticBatch(sequences=16),
 }
 every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)

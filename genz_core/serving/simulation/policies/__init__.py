@@ -1,8 +1,8 @@
 """Schedulers of serving engines, one file each.
 
-vllm           decodes and pieces of prompts share a token budget
+vllm           decodes and prompts share a token budget
 sglang         prompts first; decodes wait
-tensorrt_llm   whole prompts together with decodes; cache reserved beforehand
+tensorrt_llm   prompts together with decodes, whole by default; cache reserved beforehand
 static_batch   a batch is served to its end before the next begins
 """
 

@@ -57,6 +57,19 @@ def places(rank: Rank, lane: Lane, most: int) -> int:
     return min(share - lane.running, most - rank.running)
 
 
+def piece(tokens: int, left: int, budget: int, *, chunked: bool, first: bool) -> int:
+    """Tokens of a prompt in a step: all, a part, or none.
+
+    left: of the step's budget.  chunked: whether prompts may be cut.  first: whether it is the
+    first of the step; a whole prompt longer than the budget then has a step of its own.
+    """
+    if tokens <= left:
+        return tokens
+    if chunked:
+        return max(left, 0)
+    return tokens if first and tokens > budget else 0
+
+
 def room_for_a_step(rank: Rank, lane: Lane) -> bool:
     """Make space in the cache for one more step of a lane by preempting its latest sequences.
 

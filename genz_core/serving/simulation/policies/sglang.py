@@ -25,12 +25,14 @@ _RATIO, _LEAST_RATIO, _FALL_STEPS = 0.7, 0.098, 600
 @dataclass(slots=True)
 class Sglang:
     """budget: most tokens of a prefill step.  sequences: most that run on a rank.
-    query: see `Vllm`.
+    query: see `Vllm`.  chunked: whether prompts may be cut to fit the budget; otherwise a step
+    takes the first prompt whatever its length, and others that fit whole.
     """
 
     budget: int = 8192
     sequences: int = 1024
     query: int = 1
+    chunked: bool = True
     reserves: bool = False
     prompts_alone: bool = True
     _ratio: WeakKeyDictionary[Rank, tuple[float, int]] = field(
@@ -55,8 +57,11 @@ class Sglang:
             job = rank.waiting[0]
             if promised + self._short(rank, lane, job, 0) > 0 and rank.running:
                 return
+            hit = rank.hit(job)
+            if plan.pieces and not self.chunked and job.prompt - rank.known(job, hit) > left:
+                return
             rank.waiting.popleft()
-            before, hit = rank.cache.free, rank.hit(job)
+            before = rank.cache.free
             asked = self._asked(rank, job) - rank.shared_bytes(job, hit)
             rank.admit(job, lane, hit)
             # space for the rest of its prompt is not given to others once its blocks have arrived
@@ -104,9 +109,14 @@ class Sglang:
             rank.preempt(lane)
             self._ratio[rank] = (_RATIO, lane.step)
 
-    @staticmethod
-    def _read(plan: Plan, rank: Rank, job: Job, left: int) -> int:
-        new = min(job.left, left)
+    def _piece(self, tokens: int, left: int, plan: Plan) -> int:
+        """Tokens of a prompt in this step: all, a part, or none."""
+        if self.chunked:
+            return tokens if tokens < left else left
+        return tokens if tokens <= left or not plan.pieces else 0
+
+    def _read(self, plan: Plan, rank: Rank, job: Job, left: int) -> int:
+        new = self._piece(job.left, left, plan)
         if job.load or (new <= 0 and job.left):
             return 0
         rank.hold(job, rank.needs(job, job.done + new))

@@ -1,5 +1,7 @@
-"""TensorRT-LLM's in-flight batching: whole prompts together with decodes, cache reserved
-beforehand.
+"""TensorRT-LLM's in-flight batching: prompts together with decodes, cache reserved beforehand.
+
+Prompts are whole unless `enable_chunked_prefill` is set; a whole prompt waits until it fits beside
+the decodes, and those behind it wait with it.
 
 Under "guaranteed no evict" a request is admitted if the cache has space for its prompt and its
 whole output, so no request is ever stopped.  Under "max utilization" it is admitted as soon as
@@ -13,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from genz_core.serving.simulation.policies.plan import Plan, places, room_for_a_step, settled
+from genz_core.serving.simulation.policies.plan import Plan, piece, places, room_for_a_step, settled
 from genz_core.serving.simulation.rank import Lane, Rank
 
 Capacity = Literal["guaranteed_no_evict", "max_utilization"]
@@ -42,7 +44,7 @@ class TensorRtLlm:
         for job in lane.prefilling:
             if job.load:
                 continue
-            new = self._piece(job.left, left, bool(plan.pieces))
+            new = self._piece(job.left, left, plan)
             if new or not job.left:
                 plan.pieces.append((job, new))
                 left -= new
@@ -56,7 +58,7 @@ class TensorRtLlm:
             job = rank.waiting[0]
             hit = rank.hit(job)
             known = rank.known(job, hit)
-            new = self._piece(job.prompt - known, left, bool(plan.pieces))
+            new = self._piece(job.prompt - known, left, plan)
             if not new and job.prompt > known:
                 return
             total = job.length if self.reserves else job.prompt
@@ -74,10 +76,7 @@ class TensorRtLlm:
             else:
                 left -= self.query
 
-    def _piece(self, tokens: int, left: int, begun: bool) -> int:
-        """Tokens of a prompt in this step: all, a piece, or none."""
-        if tokens <= left:
-            return tokens
-        if self.chunked:
-            return max(left, 0)
-        return 0 if begun or tokens <= self.budget else tokens
+    def _piece(self, tokens: int, left: int, plan: Plan) -> int:
+        """Tokens of a prompt in this step: all, a part, or none."""
+        first = not plan.pieces
+        return piece(tokens, left, self.budget, chunked=self.chunked, first=first)

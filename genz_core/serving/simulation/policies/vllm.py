@@ -3,6 +3,7 @@
 Running sequences come first, each with one token; the rest of the budget goes to prompts already
 begun, then to new ones in order of arrival.  A sequence takes cache as it needs it; if there is
 none left, the sequence admitted last is preempted and prefilled again later.
+Without `enable_chunked_prefill` a prompt that does not fit ends the planning of a step.
 Source: vLLM 0.11, vllm/v1/core/sched/scheduler.py, `Scheduler.schedule`.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from genz_core.serving.simulation.policies.plan import Plan, places, room_for_a_step, settled
+from genz_core.serving.simulation.policies.plan import Plan, piece, places, room_for_a_step, settled
 from genz_core.serving.simulation.rank import Job, Lane, Rank
 
 
@@ -18,11 +19,14 @@ from genz_core.serving.simulation.rank import Job, Lane, Rank
 class Vllm:
     """budget: most tokens of a step.  sequences: most that run on a rank.
     query: tokens of a decoding sequence per step: one, plus those of a draft that it verifies.
+    chunked: whether prompts may be cut to fit the budget; otherwise a prompt waits until it fits,
+    with those behind it.
     """
 
     budget: int = 8192
     sequences: int = 1024
     query: int = 1
+    chunked: bool = True
     reserves: bool = False
     prompts_alone: bool = False
 
@@ -52,7 +56,9 @@ class Vllm:
             job = rank.waiting[0]
             hit = rank.hit(job)
             known = rank.known(job, hit)
-            new = min(job.prompt - known, left)
+            new = self._piece(job.prompt - known, left, plan)
+            if not new and job.prompt > known:
+                return
             if rank.asks(job, known + new, hit) > rank.spare(lane):
                 return
             rank.waiting.popleft()
@@ -63,13 +69,18 @@ class Vllm:
             else:
                 left -= self.query
 
-    @staticmethod
-    def _read(plan: Plan, rank: Rank, lane: Lane, job: Job, left: int) -> int:
+    def _piece(self, tokens: int, left: int, plan: Plan) -> int:
+        """Tokens of a prompt in this step: all, a part, or none."""
+        if self.chunked:
+            return tokens if tokens < left else left
+        return piece(tokens, left, self.budget, chunked=False, first=not plan.pieces)
+
+    def _read(self, plan: Plan, rank: Rank, lane: Lane, job: Job, left: int) -> int:
         """Prefill a piece of a prompt; returns its tokens."""
         if job.load:
             return 0
         unread = job.left
-        new = unread if unread < left else left
+        new = self._piece(unread, left, plan)
         held = rank.needs(job, job.done + new)
         if (new <= 0 and unread) or held - job.held > rank.spare(lane):
             return 0

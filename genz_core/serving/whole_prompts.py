@@ -1,0 +1,65 @@
+"""How many requests run side by side if prompts are whole and share steps with decodes.
+
+A prompt of L tokens waits until what the decodes leave of a step's B tokens holds all of it, so at
+most K = B - L decode when it is admitted; the prompts behind it wait with it.  Meanwhile decodes
+end, evenly over the g steps of an answer.  With X the number that decodes when a prompt is
+admitted, and Y = X + 1 after that,
+
+    X = min(Y of the prompt before, K)          P(X >= m) = product of P(K >= j), j = 1 ... m
+    steps from a prompt to the next = g max(1 - K / Y, 0)
+
+On average g over the mean of these steps decode (Little's law), but no more than steps take
+prompts for.  No prompt is admitted beside as many as may run, which limits K, too;
+one longer than B has a step with any number of decodes.  The formula is Ridgeline's; it
+approximates `genz_core.serving.simulation.policies.tensorrt_llm`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genz_core.types import Array
+
+
+def side_by_side(
+    budget: Array, longest: Array, length_ratio: Array, gaps: Array, most: Array
+) -> Array:
+    """Mean number of running requests of a lane, [configs]; infinite where whole prompts wait for
+    no decode.
+
+    budget: tokens of a step.  longest: tokens of the longest prompt; lengths are uniform from
+    `length_ratio` times that.  gaps: decode steps of a request.  most: requests that may run.
+    """
+    found = np.full(budget.shape, np.inf)
+    least = budget - longest
+    fewer = least < np.minimum(most - 1.0, gaps)
+    waits = fewer & (length_ratio * longest <= budget) & (gaps > 0)
+    if not np.any(waits):
+        return found
+    cases = np.stack([budget, longest, length_ratio, gaps, most])[:, waits]
+    kinds, of = np.unique(cases, axis=1, return_inverse=True)
+    found[waits] = np.array([_of_kind(*kind) for kind in kinds.T.tolist()])[of.ravel()]
+    return found
+
+
+def _of_kind(budget: float, longest: float, ratio: float, gaps: float, most: float) -> float:
+    """`side_by_side` of one load."""
+    step = 1.0 / max(np.floor(budget / longest), 1.0)
+    most = min(most, (gaps + 1.0) / step)  # more would need more prompts than steps take
+    numbers = np.arange(1.0, np.maximum(np.ceil(most), 1.0) + 1.0)
+    demanding = _fewer(numbers, budget, longest, ratio)
+    kept = np.concatenate([[1.0], np.cumprod(1.0 - demanding)[:-1]])  # P(Y >= n)
+    below = np.cumsum(demanding) - demanding  # sum of P(K < j) over j < n
+    drained = kept * demanding * (below + demanding) / numbers
+    # for each largest number: nothing is admitted beside as many
+    drained = np.cumsum(drained) - drained + kept * (below + 1.0) / numbers
+    return min(float(1.0 / drained[-1]), most)
+
+
+def _fewer(numbers: Array, budget: float, longest: float, ratio: float) -> Array:
+    """P(a prompt demands that fewer than this many decode), for each number."""
+    shortest, least = ratio * longest, max(budget - longest, 0.0)
+    if longest - shortest < 1.0:
+        return np.where(numbers > np.floor(budget - longest), 1.0, 0.0)
+    demands = np.clip(numbers - least, 0.0, budget - shortest - least)
+    return demands / (longest - shortest)
