@@ -19,9 +19,9 @@ from genz_core.symbolic.symbols import Unresolved
 from genz_core.types import Array, Graph, Mask, Parallelism, Step
 from genz_core.validity import stack
 
-#: number of kinds up to which their plans are made at once; of more kinds, where each has so many
-#: steps that making a plan is faster than pricing them through a graph
-_FEW, _WORTH = 4, 1000
+#: number of steps for each kind beyond two above which making their plans is faster than pricing
+#: them through a graph
+_WORTH = 900
 _PLANS: ByIdentity[Plan | None] = ByIdentity(256)
 
 
@@ -113,7 +113,7 @@ class Plans:
 def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
     """The plans of all lanes; None where any lane has none."""
     told_apart = list(kinds(lanes))
-    if len(told_apart) > _FEW and lanes.size * lanes.nodes < _WORTH * len(told_apart):
+    if lanes.size * lanes.nodes < _WORTH * (len(told_apart) - 2):
         return None
     if not (lanes.sequences > 0).all():
         return None
