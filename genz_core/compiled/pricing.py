@@ -112,10 +112,8 @@ class Plans:
 
 def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
     """The plans of all lanes; None where any lane has none."""
-    told_apart = list(kinds(lanes))
-    if lanes.size * lanes.nodes < _WORTH * (len(told_apart) - 2):
-        return None
-    if not (lanes.sequences > 0).all():
+    told_apart = kinds(lanes, most=2.0 + lanes.size * lanes.nodes / _WORTH)
+    if not told_apart or not (lanes.sequences > 0).all():
         return None
     found = []
     for split, kind, at in told_apart:
