@@ -52,6 +52,8 @@ def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
         count, named = found
         return count, Unread(" ".join(rest[:count]), named.fits, True)
     word = rest[0]
+    if word.casefold() == "any":  # systems are named: "h100, b200"
+        return 1, Unread(word, ("any engine", "any layout"))
     low = {each.casefold(): each for each in known_words()}
     near = () if is_number(word) else literals.near(word, low)
     return 1, Unread(word, tuple(low[each] for each in near if each != word.casefold()))

@@ -122,7 +122,8 @@ def test_a_name_that_fits_several_is_named_with_them():
 @pytest.mark.parametrize(
     ("text", "word", "near"),
     [
-        ("16 usrs", "usrs", "users"), ("vlm", "vlm", "vllm"), ("max-num-seq 5", "max-num-seq",
+        ("16 usrs", "usrs", "users"), ("on any", "any", "any engine"), ("vlm", "vlm", "vllm"),
+        ("max-num-seq 5", "max-num-seq",
          "max num seqs"), ("summary", "summary", "summaries"), ("mi301x", "mi301x", "MI300X"),
     ],
 )  # fmt: skip
