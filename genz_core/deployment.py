@@ -8,8 +8,11 @@
 3. the engine's own cache format where the user chose a format for the weights and none for the
    cache;
 4. the factors and scales that were measured for the engine on this device, and for this model and
-format on it; 5. the engine's padding of sizes that a degree does not divide (`EngineProfile.pads`);
-6. the unfused form of the model, where the engine was measured running eagerly.
+   format on it;
+5. the engine's padding, of sizes that a degree does not divide and of windows in the cache
+   (`EngineProfile.pads`);
+6. the unfused form of the model, where the engine was measured running eagerly, or its shared
+   experts with the routed ones, where the engine runs them at once.
 
 The result depends only on the three objects, and deploying the result again changes nothing.
 """
@@ -22,6 +25,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from genz_core.beside import SharedBeside
 from genz_core.common.memo import ByIdentity
 from genz_core.common.short_repr import clipped
 from genz_core.eager import as_run
@@ -70,8 +74,11 @@ class Deployment:
 
     @property
     def executed(self) -> Model:
-        """The model whose graphs are priced: `model`, or its unfused form under eager engines."""
-        return as_run(self.model, self.engine)
+        """The model whose graphs are priced: `model`, its unfused form under eager engines, or its
+        form with shared experts beside the routed ones.
+        """
+        run = as_run(self.model, self.engine)
+        return SharedBeside(run) if self.engine.shared_beside and run is self.model else run
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """Graph of a step as the engine executes it; graphs of few configurations are cached."""
@@ -86,6 +93,7 @@ class Deployment:
             lambda: self.executed.graph(step, parallelism),
             self.model,
             self.engine.eager,
+            self.engine.shared_beside,
             values=numbers,
         )
 
@@ -131,8 +139,13 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
     fills = {pad.what for pad in engine.pads if not pad.vendors or system.vendor in pad.vendors}
-    model, engine = padded(model, frozenset(fills)), replace(engine, pads=(), loads=())
-    return Deployment(model, system, engine, (*said, *narrowed, *notes))
+    whole = padded(model, frozenset(fills & {"windows"}))
+    kept = () if whole is model else (f"{_WHOLE} in {engine.name} by default",)
+    model, engine = padded(whole, frozenset(fills)), replace(engine, pads=(), loads=())
+    return Deployment(model, system, engine, (*said, *narrowed, *notes, *kept))
+
+
+_WHOLE = "layers with an attention window keep whole sequences in the KV cache, as"
 
 
 #: Marks an engine whose figures for CPUs have been applied.
@@ -246,6 +259,8 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
     device = measured.devices.get(system.slug, {})
     if engine.era:  # runs of today's release say nothing about an engine of another era
         return tuned(engine, device, above=(measured.eras.get(engine.era, {}), silicon))
+    silicon = {} if system.family in measured.past else silicon
+    device = {} if system.slug in measured.past else device
     recipe = measured.recipes.get(recipe_key(engine, model, system))
     return replace(
         tuned(engine, device, recipe, above=(silicon,)),

@@ -74,6 +74,8 @@ class EngineMeasurements:
     devices: {slug: {constant: factor}}, on top of those of their silicon.  silicon: {family:
     {constant: factor}}, for all boards of a family.  runs: keyed by the parameters of their model.
     eras: {era: {constant: factor}}, for releases that behaved differently from today's.
+    past: slugs and families of which only such releases were measured; their factors say nothing
+    about today's.
     """
 
     devices: Mapping[str, Mapping[str, float]]
@@ -81,6 +83,7 @@ class EngineMeasurements:
     runs: Mapping[int, MeasuredRuns] = field(default_factory=dict)
     eras: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     silicon: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    past: frozenset[str] = frozenset()
 
 
 # ------------------------------------------------------------------------------- the profile
@@ -132,13 +135,15 @@ class ServerDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """What an engine pads to the next multiple of a degree that does not divide it.
+    """What an engine pads: sizes to the next multiple of a degree that does not divide them, and
+    the cache of layers with a window.
 
-    what: "experts", padded with redundant copies; or "heads" of an attention and columns of a
-    feed-forward, padded with empty ones.  vendors: of the systems on which it does; () for all.
+    what: "experts", padded with redundant copies; "heads" of an attention and columns of a
+    feed-forward, padded with empty ones; or "windows", whose layers keep whole sequences in the
+    cache.  vendors: of the systems on which it does; () for all.
     """
 
-    what: Literal["experts", "heads"]
+    what: Literal["experts", "heads", "windows"]
     vendors: tuple[str, ...] = ()
 
 
@@ -186,6 +191,7 @@ class EngineProfile:
     engine takes; free_share: share of the rest after the weights that the cache takes.
     reserve_bytes: runtime context, graphs and workspace inside that memory; less on small devices,
     see `genz_core.capacity.memory.RESERVE_SHARE`.
+    shared_beside: shared experts run while the routed ones do, see `genz_core.beside`.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
@@ -204,7 +210,7 @@ class EngineProfile:
     on_start: defaults that its server chooses by the memory of a device, in order of precedence;
     `genz_core.deployment.as_server` applies them.
     loads: published checkpoints that it loads in another format.
-    pads: sizes that it pads where a degree does not divide them; others it refuses.
+    pads: sizes that it pads where a degree does not divide them, others it refuses; and windows.
     `genz_core.deploy` tells the model.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
@@ -245,6 +251,7 @@ class EngineProfile:
     scheduler: SchedulerName = "vllm"
     chunk_tokens: int = 8192
     mixed_steps: bool = True
+    shared_beside: bool = False
     max_sequences: int = 1024
     memory_fraction: float = 0.92
     free_share: float = 1.0

@@ -24,12 +24,29 @@ that tables carry in their `status` column.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 
 #: Most names that an error lists where several fit.
 _MOST_FITTING = 8
 #: Most letters that a name has; a longer text is not compared with names.
 LONGEST_NAME = 200
+
+
+#: What an interface takes instead of an unknown name, by kind; of this machine's user by default.
+_INSTEAD: ContextVar[Mapping[str, str]] = ContextVar("instead", default=MappingProxyType({}))
+
+
+@contextmanager
+def taking(instead: Mapping[str, str]) -> Iterator[None]:
+    """Within the block, errors on unknown names advise in an interface's sentences, by kind."""
+    token = _INSTEAD.set(instead)
+    try:
+        yield
+    finally:
+        _INSTEAD.reset(token)
 
 
 class RidgelineError(Exception):
@@ -47,6 +64,8 @@ class UnknownName(RidgelineError, LookupError):
         names: all names of the registry; the nearest are suggested.
         hint: advice for a name that is not in the registry.
         fits: names that contain what was typed; they are always listed.
+        instead: where the names are listed, and what may be given instead of one, on this machine;
+            another interface has sentences of its own (`taking`).
     """
 
     code = "unknown_name"
@@ -58,6 +77,7 @@ class UnknownName(RidgelineError, LookupError):
         names: Iterable[str] = (),
         hint: str = "",
         fits: Sequence[str] = (),
+        instead: str = "",
     ) -> None:
         folded = {entry.casefold(): entry for entry in sorted({str(entry) for entry in names})}
         name = str(name)
@@ -73,7 +93,10 @@ class UnknownName(RidgelineError, LookupError):
             close = (folded[match] for match in matches)
             self.near = list(dict.fromkeys((*fits, *close)))[:4]
             near = f"; near: {', '.join(self.near)}" if self.near else ""
-        super().__init__(f"unknown {kind} {name!r}{near}{'. ' + hint if hint else ''}")
+        if instead:
+            instead = _INSTEAD.get().get(kind, instead)
+        said = (f"unknown {kind} {name!r}{near}", hint, instead)
+        super().__init__(". ".join(filter(None, said)))
 
 
 class UnknownModel(UnknownName):

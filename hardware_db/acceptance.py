@@ -1,7 +1,8 @@
 """Measured acceptance of drafted tokens: by model and method, or the mean of a method.
 
 The table `measurements/speculative_acceptance.csv` holds mean tokens of a step by the number of
-drafted ones.  They depend on the text that is generated; all were measured on coding prompts.
+drafted ones.  They depend on the text that is generated: coding prompts, but for DeepSeek-V3 and
+R1.  A row's `same_module` names the checkpoints that draft with the module that was measured.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hardware_db.tables import table
 
 Thinking = Literal["on", "off"]
 #: Number formats at the end of a checkpoint's name, which hardly change what it generates.
-_FORMAT = re.compile(r"-(bf16|fp8|nvfp4|mxfp4|int4|awq|gptq)$")
+_FORMAT = re.compile(r"-(bf16|fp8|fp4|nvfp4|mxfp4|int4|awq|gptq)$")
 
 
 def measured_acceptance(
@@ -43,25 +44,33 @@ def measured_acceptance(
             f"acceptance of {method} drafts is not known (measured: {known}); state one rate, or "
             "a share for each position"
         )
-    longest = min(len(lengths) for lengths in runs.values())
+    own = {key: lengths for key, lengths in runs.items() if _bare(model) in _drafting_alike(key[0])}
+    chosen = own or runs
+    chosen = {key: v for key, v in chosen.items() if thinking in (None, key[2])} or chosen
+    longest = max(len(lengths) for lengths in chosen.values())
     if not 1 <= draft_tokens <= longest:
         raise InvalidValue(
             f"{draft_tokens} drafted tokens: acceptance was measured with 1 to {longest}; state "
             "one rate, or a share for each position"
         )
-    own = {key: lengths for key, lengths in runs.items() if key[0] == _bare(model)}
-    chosen = own or runs
-    chosen = {key: v for key, v in chosen.items() if thinking in (None, key[2])} or chosen
-    mean = np.mean([lengths[:draft_tokens] for lengths in chosen.values()], axis=0)
-    return Acceptance.of_lengths([float(length) for length in mean], _source(model, method, chosen))
+    lengths = 1.0 + np.cumsum(_mean_gains(list(chosen.values()))[:draft_tokens])
+    source = _source(method, chosen, known=bool(own))
+    return Acceptance.of_lengths([float(length) for length in lengths], source)
 
 
-def _source(model: str, method: Method, runs: Mapping[tuple[str, ...], Sequence[float]]) -> str:
-    measured = sorted({key[0] for key in runs})
-    citation = "SemiAnalysisAI/InferenceX, 2026-08, coding prompts"
-    if measured == [_bare(model)]:
-        return f"measured: {measured[0]} with {method}, {citation}"
-    return f"assumed: mean of {', '.join(measured)} with {method} ({citation})"
+def _mean_gains(runs: Sequence[Sequence[float]]) -> list[float]:
+    """Tokens that each further drafted one adds: means over the runs that drafted as many."""
+    gains = [np.diff([1.0, *lengths]) for lengths in runs]
+    longest = max(len(gain) for gain in gains)
+    return [float(np.mean([g[at] for g in gains if len(g) > at])) for at in range(longest)]
+
+
+def _source(method: Method, runs: Mapping[tuple[str, ...], Sequence[float]], *, known: bool) -> str:
+    models = ", ".join(sorted({key[0] for key in runs}))
+    citations = "; ".join(sorted(set().union(*(_citations()[key] for key in runs))))
+    if known:
+        return f"measured: {models} with {method} ({citations})"
+    return f"assumed: mean of {models} with {method} ({citations})"
 
 
 def _bare(name: str) -> str:
@@ -70,12 +79,33 @@ def _bare(name: str) -> str:
 
 
 @cache
+def _drafting_alike(measured: str) -> frozenset[str]:
+    """Names of the checkpoints that draft with the module of `measured`, itself included."""
+    rows = table("measurements", "speculative_acceptance")
+    names = [row["same_module"].split() for row in rows if _bare(row["model"]) == measured]
+    return frozenset({measured}.union(*names))
+
+
+@cache
+def _citations() -> Mapping[tuple[str, ...], frozenset[str]]:
+    """Who published each run, without place and revision."""
+    publishers: dict[tuple[str, ...], set[str]] = {}
+    for row in table("measurements", "speculative_acceptance"):
+        words = re.split(r" \(| \||:golden| section", row["citation"])[0]
+        publishers.setdefault(_key(row), set()).add(words)
+    return {key: frozenset(names) for key, names in publishers.items()}
+
+
+def _key(row: Mapping[str, str]) -> tuple[str, ...]:
+    return _bare(row["model"]), row["method"], row["thinking"], row["recipe"]
+
+
+@cache
 def _runs() -> Mapping[tuple[str, ...], tuple[float, ...]]:
     """{(model, method, thinking, recipe): mean tokens of a step with 1, 2, ... drafted tokens}."""
     runs: dict[tuple[str, ...], dict[int, float]] = {}
     for row in table("measurements", "speculative_acceptance"):
-        key = (_bare(row["model"]), row["method"], row["thinking"], row["recipe"])
-        runs.setdefault(key, {})[int(row["draft_tokens"])] = float(row["tokens_per_step"])
+        runs.setdefault(_key(row), {})[int(row["draft_tokens"])] = float(row["tokens_per_step"])
     return {
         key: tuple(lengths[at] for at in range(1, len(lengths) + 1))
         for key, lengths in runs.items()

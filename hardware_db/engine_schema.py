@@ -59,7 +59,8 @@ _OF_KERNELS = (
 )  # fmt: skip
 _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
 _POLICIES = (
-    "versions", "all_reduce", "scheduler", "mixed_steps", "thin_products", "products", "kv_cache",
+    "versions", "all_reduce", "scheduler", "mixed_steps", "shared_beside", "thin_products",
+    "products", "kv_cache",
 )  # fmt: skip
 
 
@@ -163,7 +164,7 @@ class RunsOn(BaseModel):
 
 
 class Pads(BaseModel):
-    """What an engine pads where a degree does not divide it, see `genz_core.engine.Padding`.
+    """What an engine pads, see `genz_core.engine.Padding`.
 
     source: key of the file's sources that says so.  vendors: of the systems on which it does.
     """
@@ -171,7 +172,7 @@ class Pads(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str
-    what: Literal["experts", "heads"]
+    what: Literal["experts", "heads", "windows"]
     vendors: tuple[str, ...] = ()
 
 
@@ -234,7 +235,7 @@ class EngineRecord(BaseModel):
     systems that plans try it on, absent for none.  only_on: all systems that it runs on, where its
     documentation lists them; it is refused elsewhere.  bounds: releases that are refused on some
     systems.
-    pads: sizes that it pads where a degree does not divide them; others it refuses.
+    pads: sizes that it pads where a degree does not divide them, others it refuses; and windows.
     loads: published checkpoints that it loads in another format.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
@@ -274,6 +275,7 @@ class EngineRecord(BaseModel):
     all_reduce: Literal["nccl", "tree", "custom", "in_network", "switched"]
     scheduler: SchedulerName = "vllm"
     mixed_steps: bool
+    shared_beside: bool = False
     thin_products: bool = False
     products: Literal["", "int8"] = ""
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"

@@ -30,6 +30,7 @@ NOISE: frozenset[str] = frozenset(
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
 #: Most other systems that a note on a bare name lists.
 _MOST_OTHERS = 4
+_INSTEAD = "`ridgeline systems` lists all, and a YAML file of your own can be given instead."
 
 
 def fold(name: str, noise: frozenset[str] = NOISE) -> str:
@@ -140,9 +141,9 @@ def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str
     fits = fits or _beginning(name, systems)
     if len(fits) == 1 and not fold(name).isdigit():
         return Found(fits[0], f"{name.strip()} is taken as {fits[0]}, whose name alone begins so")
-    hint = "`ridgeline systems` lists all, and a YAML file of your own can be given instead."
+    instead = "" if len(fits) > 1 else _INSTEAD
     names = [name for system in systems for name in system.names]
-    raise UnknownSystem("system", name, names, "" if len(fits) > 1 else hint, fits)
+    raise UnknownSystem("system", name, names, fits=fits, instead=instead)
 
 
 def _beginning(name: str, systems: Collection[NamedSystem]) -> list[str]:

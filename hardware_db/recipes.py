@@ -79,7 +79,8 @@ def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
     recipes = {**_shipped(), **(_own_recipes() if own else {})}
     recipes = {key: recipe for key, recipe in recipes.items() if key.engine == engine}
     levels = {level: _level_factors(level).get(engine, {}) for level in _LEVELS}
-    return EngineMeasurements(recipes=recipes, runs=measured_runs.runs_of(engine), **levels)
+    runs = measured_runs.runs_of(engine)
+    return EngineMeasurements(recipes=recipes, runs=runs, past=_past(engine), **levels)
 
 
 # ------------------------------------------------------------------------------- the files
@@ -287,6 +288,17 @@ def _level_factors(level: str) -> Mapping[str, Mapping[str, Mapping[str, float]]
     for row in table("engines", level):
         found.setdefault(row["engine"], {})[row[_LEVELS[level]]] = _factors(row)
     return found
+
+
+def _past(engine: str) -> frozenset[str]:
+    """Boards and families of which no run of an engine's releases of today was measured."""
+    return frozenset(
+        row[column]
+        for level, column in _LEVELS.items()
+        if level != "eras"
+        for row in table("engines", level)
+        if row["engine"] == engine and row["today"] == "0"
+    )
 
 
 def _by_key(rows: Iterable[Mapping[str, str]], *, own: bool) -> dict[RecipeKey, MeasuredRecipe]:

@@ -191,8 +191,9 @@ SENTENCES = (
     ),
     Sentence(
         "docs/simulation.md",
-        "Above, mean TPOT is {:.1f} ms with {:.2f} tokens a step (the mean of three models), "
-        "{:.1f} ms with `--acceptance 0.5` ({:.2f} tokens a step), and {:.1f} ms without drafts.",
+        "Above, mean TPOT is {:.1f} ms with {:.2f} tokens a step (the mean of what three sources "
+        "say of DeepSeek's module), {:.1f} ms with `--acceptance 0.5` ({:.2f} tokens a step), and "
+        "{:.1f} ms without drafts.",
         _drafts,
     ),
     Sentence(

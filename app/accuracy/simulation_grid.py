@@ -255,7 +255,7 @@ def closed_form(case: Case, arrivals_per_s: float) -> dict[str, float]:
     load = served(case.resolved)
     per_s = float(load.output_tokens_per_s[0] / load.osl[0])
     return {
-        "tpot_s": float(load.tpot_s[0]) if load.osl[0] > 1 else float("nan"),
+        "tpot_s": float(load.tpot_s[0]),
         "requests_per_s": per_s if case.loop == "closed" else float("nan"),
         "ttft_s": float(load.ttft_s[0]),
     }

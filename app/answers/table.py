@@ -146,7 +146,7 @@ def folded(row: Mapping[str, Any]) -> dict[str, Any]:
             name = lows[key]
             high = row[ends(name)[1]]
             plain = name.removesuffix("_s") if COLUMNS[name].unit == "s" else name
-            unknown = value is None or high is None
+            unknown = value is None or high is None or row[name] != row[name]
             shown[f"{plain} 80 %"] = "" if unknown else COLUMNS[name].span(value, high)
         elif key not in dropped:
             shown[key] = value

@@ -2,11 +2,26 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from genz_core.errors import RidgelineError
+from genz_core.errors import RidgelineError, taking
 
 _CLIPPED = 60
+#: What a request may name, by kind of name.
+_INSTEAD = {
+    "model": "GET /models, or the tool `models`, lists all; a request takes no file and asks no "
+    "hub.",
+    "system": (
+        "GET /systems, or the tool `systems`, lists all; a request takes no file, but whoever runs "
+        "this server can add a system to its data folder."
+    ),
+}
+
+
+def in_a_request() -> AbstractContextManager[None]:
+    """Within the block, errors advise what a request can give."""
+    return taking(_INSTEAD)
 
 
 class Busy(RidgelineError):

@@ -155,7 +155,8 @@ def _tool(
 
 def _body(kind: type[BaseModel], given: dict[str, Any]) -> Any:
     try:
-        return kind.model_validate(given)
+        with errors.in_a_request():
+            return kind.model_validate(given)
     except ValidationError as error:
         raise ToolError(errors.of_body(error.errors())["error"]["message"]) from None
     except RidgelineError as error:
@@ -231,7 +232,8 @@ def _sent(name: str, text: str) -> Sent:
 def _told(ask: Callable[[], Told]) -> Told:
     """An answer, or an error message."""
     try:
-        return ask()
+        with errors.in_a_request():
+            return ask()
     except RidgelineError as error:
         raise ToolError(str(error)) from None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Body as BodyOf
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ValidationError, WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import model_registry
 from app import version
@@ -107,9 +109,21 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     _add_library(api)
     _add_schemas(api)
     _add_state(api, metrics)
+    api.add_middleware(_Advising)
     api.add_middleware(BoundedRequests, bounds=bounds, metrics=metrics)
     api.add_middleware(Counting, metrics=metrics)  # outermost: refused requests count too
     return api
+
+
+@dataclass(frozen=True, slots=True)
+class _Advising:
+    """Lets every error of a request advise what a request can give."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with errors.in_a_request():
+            await self.app(scope, receive, send)
 
 
 def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> None:

@@ -15,6 +15,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecut
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.api import errors
 from app.api.errors import Busy, Exhausted, Refused, Stopping, TooLong, Unavailable
 from genz_core.errors import RidgelineError, UnknownName
 
@@ -172,7 +173,8 @@ def _unavailable(why: str) -> Unavailable:
 
 def _outcome(work: Callable[[Any], Any], argument: Any) -> Any:
     try:
-        return work(argument)
+        with errors.in_a_request():
+            return work(argument)
     except RidgelineError as error:
         near = error.near if isinstance(error, UnknownName) else ()
         return _Refusal(error.code, str(error), tuple(near))

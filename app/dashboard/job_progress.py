@@ -1,5 +1,6 @@
 """Jobs on a page: their place in the queue, progress and buttons, until the result is available."""
 
+from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,13 +21,17 @@ def is_running(key: str) -> bool:
     return job is not None and not job.over
 
 
-def submitted(key: str, work: Work, argument: Any, title: str, lane: Lane) -> Job:
+def submitted(
+    key: str, work: Work, argument: Any, title: str, lane: Lane, question: Hashable = None
+) -> Job:
     """The job in the session state `key`, polled; it is queued on the first call.
 
     Errors and arguments as `app.jobs.Queue.submit`.
     """
     if key not in st.session_state:
-        st.session_state[key] = server_queue().submit(work, argument, title, lane, visitor.name())
+        st.session_state[key] = server_queue().submit(
+            work, argument, title, lane, visitor.name(), question
+        )
     job: Job = st.session_state[key]
     job.poll()
     return job
@@ -43,18 +48,24 @@ def start(key: str, work: Work, argument: Any, title: str, lane: Lane) -> None:
 
 
 @st.fragment(run_every=0.7)
-def show_progress(key: str, name: str, note: str = "") -> None:
+def show_progress(
+    key: str, name: str, note: str = "", cancel: Callable[[], None] | None = None
+) -> None:
     """Draw the progress of the job in the session state `key`; redraws the page when it ends.
 
-    name: ends the keys of its buttons, "cancel_run".  note: shown while the job stops.
+    name: ends the keys of its buttons, "cancel_run".  note: shown while the job stops.  cancel:
+    called by the button instead of `Job.cancel`; it may remove the job from the session.
     """
-    job: Job = st.session_state[key]
-    job.poll()
-    if job.over:
+    job = st.session_state.get(key)
+    if job is not None:
+        job.poll()
+    if job is None or job.over:
         st.rerun()
     st.progress(min(max(job.share, 0.0), 1.0), plain(f"{job.title}: {_stage(job)}"))
     with st.container(horizontal=True):
-        st.button("Cancel", on_click=job.cancel, key=f"cancel_{name}", icon=":material/stop:")
+        st.button(
+            "Cancel", on_click=cancel or job.cancel, key=f"cancel_{name}", icon=":material/stop:"
+        )
         if job.stopping:
             st.button("Stop at once", on_click=job.end, key=f"end_{name}")
             if note:

@@ -1,17 +1,23 @@
-"""Results of jobs that a page asks for by itself, kept for all visitors who ask the same."""
+"""Results of jobs that a page asks for by itself, kept for all visitors who ask the same.
+
+Visitors who ask the same at once wait for one job.  A question holds the visitor's own texts and
+the state of the visitor's own files, so only visitors without any share a job or a result.
+"""
 
 import pickle
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app.accuracy import kept_records
-from app.dashboard import caches
+from app.dashboard import caches, visitor
 from app.dashboard.job_progress import show_progress, submitted
-from app.jobs import SIMULATING
+from app.jobs import SIMULATING, Job
 from app.jobs.job_files import Work
 from genz_core.errors import RidgelineError
+from hardware_db import data_folder
 
 #: Results by the names of their jobs and what was asked.
 RESULTS = caches.by_bytes(64 << 20)
@@ -53,7 +59,7 @@ def leave_queue(page: str) -> None:
         return
     for key in [key for key in st.session_state.get(_QUEUED, ()) if key in st.session_state]:
         if st.session_state[key].place:
-            st.session_state.pop(key).abandon()
+            _let_go(st.session_state.pop(key))
 
 
 #: In the session: keys of its jobs, and the page of its last run.
@@ -65,19 +71,38 @@ def _outcome(name: str, work: Work, asked: Hashable, title: str, argument: Any) 
     job_key, of_key = f"{name}_job", f"{name}_of"
     running = st.session_state.get(job_key)
     if running is not None and st.session_state.get(of_key) != asked:
-        running.abandon()
         del st.session_state[job_key]
+        _let_go(running)
     st.session_state[of_key] = asked
-    job = submitted(job_key, work, argument, title, SIMULATING)
+    # a job without own files reads none, even if its visitor saves one before it starts
+    own = visitor.own_folder() if visitor.own_edition()[1] else None
+    with data_folder.overlay(own):
+        question = name, asked, data_folder.stamp()
+        job = submitted(job_key, work, argument, title, SIMULATING, question)
     st.session_state[_QUEUED] = {*st.session_state.get(_QUEUED, ()), job_key}
     if not job.over:
-        show_progress(job_key, name)
+        show_progress(job_key, name, cancel=partial(_cancel, name, asked))
         return None
     del st.session_state[job_key]
     if job.error:
         return RidgelineError(job.error)
     RESULTS.put((name, asked), job.result, job.size_bytes)
     return job.result
+
+
+def _cancel(name: str, asked: Hashable) -> None:
+    """Cancel this session's job, or only leave it if others wait for it."""
+    job_key = f"{name}_job"
+    if st.session_state[job_key].let_go():
+        st.session_state[job_key].cancel()
+    else:
+        del st.session_state[job_key]
+        st.session_state[f"{name}_result"] = (asked, RidgelineError("cancelled"))
+
+
+def _let_go(job: Job) -> None:
+    if job.let_go():
+        job.abandon()
 
 
 def measured_records(area: str) -> list[dict[str, Any]] | None:

@@ -66,16 +66,20 @@ def write_engine(fitted: EngineFit, day: datetime.date) -> None:
 def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINES) -> int:
     """Write the factors of each engine's constants on one level; returns the number of rows.
 
+    Columns: points, and of these how many are of today's era, for boards and families.
+
     level: "era", "silicon" or "device" of `app.engine_fit.hierarchy.Design`.
     """
     fact, file, fields = _LEVELS[level]
     rows = []
     for engine_fit in fitted:
-        labels = [target.facts[fact] for target in engine_fit.data.targets]
-        for label in sorted(set(labels) - {""}):
+        facts = [target.facts for target in engine_fit.data.targets]
+        for label in sorted({of[fact] for of in facts} - {""}):
             factors = _factors(_level(engine_fit, level, label), fields)
-            row = {"engine": engine_fit.data.engine, fact: label, "points": labels.count(label)}
-            rows.append({**row, **factors})
+            eras = [of["era"] for of in facts if of[fact] == label]
+            row = {"engine": engine_fit.data.engine, fact: label, "points": len(eras)}
+            today = {} if level == "era" else {"today": eras.count("")}
+            rows.append({**row, **today, **factors})
     return write_rows(folder / file, rows, ("engine", fact))
 
 

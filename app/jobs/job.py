@@ -21,7 +21,7 @@ _STARTING = "starting"
 
 @dataclass(eq=False)
 class Job:
-    """A job: waiting, running, or over.
+    """A job: waiting, running, or over; several sessions that ask the same wait for one.
 
     title: what it does, in words.  place: in the queue of its lane, 1 for the next; 0 once it
     runs.  share, what: progress from 0 to 1, and the present piece of work.  result: return value
@@ -46,6 +46,8 @@ class Job:
     _process: subprocess.Popen[bytes] | None = None
     _ending: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
+    _sessions: int = 1
+    _guard: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
         files = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -57,8 +59,11 @@ class Job:
 
     def poll(self) -> None:
         """Read the worker's progress; the first poll after the end takes the result."""
-        if self.over:
-            return
+        with self._guard:
+            if not self.over:
+                self._poll()
+
+    def _poll(self) -> None:
         if progress := self.files.progress():
             self.share, self.what = progress
         error = self.files.error()
@@ -79,6 +84,19 @@ class Job:
             error = f"its result cannot be read ({refused})"
         self.error, self.over = error, True
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def join(self) -> bool:
+        """Let one more session wait for it; returns whether it is not already given up."""
+        with self._guard:
+            joined = self._sessions > 0 and not (self.stopping or self.error)
+            self._sessions += joined
+            return joined
+
+    def let_go(self) -> bool:
+        """Let one session less wait for it; returns whether it was the last, which may cancel."""
+        with self._guard:
+            self._sessions -= 1
+            return self._sessions < 1
 
     def cancel(self) -> None:
         """Ask the function to stop after its current step; a waiting job leaves the queue."""

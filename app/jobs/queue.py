@@ -5,10 +5,12 @@ import shutil
 import threading
 import time
 import uuid
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakValueDictionary
 
 from app.jobs.job import Job
 from app.jobs.job_files import JobFiles, Order, Work
@@ -54,6 +56,7 @@ class Queue:
     _guard: threading.RLock = field(default_factory=threading.RLock)
     _waiting: list[Job] = field(default_factory=list)
     _running: list[Job] = field(default_factory=list)
+    _by_question: WeakValueDictionary[Hashable, Job] = field(default_factory=WeakValueDictionary)
 
     def __post_init__(self) -> None:
         self._folder = self.root / uuid.uuid4().hex
@@ -78,7 +81,15 @@ class Queue:
             job for job in self.interrupted if (job.lane, job.overlay) == (lane.name, _overlay())
         ]
 
-    def submit(self, work: Work, argument: Any, title: str, lane: Lane, visitor: str = "") -> Job:
+    def submit(
+        self,
+        work: Work,
+        argument: Any,
+        title: str,
+        lane: Lane,
+        visitor: str = "",
+        question: Hashable = None,
+    ) -> Job:
         """Queue `work(argument, progress, cancelled)`; it starts at once if its lane is free.
 
         It sees the data folders of the visitor who submits it.
@@ -87,12 +98,17 @@ class Queue:
             work: a module-level function.
             argument: any value that pickles.
             visitor: of a shared server, with a limit on jobs at once; "" for no such limit.
+            question: everything that decides the result.  A job for the same question is joined
+                instead (`Job.join`) while somebody waits for it.  None: never joined.
 
         Raises:
             InvalidValue: the queue is full, the visitor has too many jobs, or the data folder
                 cannot be written.
         """
         with self._guard:
+            asked_before = self._by_question.get(question)
+            if asked_before is not None and asked_before.join():
+                return asked_before
             if len(self._waiting) >= MOST_WAITING:
                 raise InvalidValue(
                     f"{MOST_WAITING} jobs are waiting already; try again when some of them have "
@@ -118,6 +134,8 @@ class Queue:
             except OSError as error:
                 raise _refusal(self.root, error) from None
             self._waiting.append(job)
+            if question is not None:
+                self._by_question[question] = job
             self._start()
         return job
 

@@ -103,7 +103,7 @@ class _Served:
     utilisation: Array
     memory_bytes: Array
     bound_prefill_s: Array
-    bound_decode_step_s: Array
+    bound_tpot_s: Array
     offloaded: Array
     novelty: Novelty
     status: Any
@@ -150,7 +150,7 @@ def _columns(
         "usable_bytes": np.full(size, served.usable_bytes),
         "offloaded_bytes": served.offloaded,
         "bound_ttft_s": served.bound_prefill_s,
-        "bound_tpot_s": served.bound_decode_step_s,
+        "bound_tpot_s": served.bound_tpot_s,
         "ttft_novelty": served.novelty.ttft,
         "tpot_novelty": served.novelty.tpot,
         "users": served.novelty.users,

@@ -8,7 +8,15 @@ from app.planning.break_even import Pays, pays
 from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
 from app.planning.safe_or_risky import Settling, settling
-from app.planning.search import Found, Priced, fewest_devices, price, search, targets_of
+from app.planning.search import (
+    Found,
+    Priced,
+    fewest_devices,
+    not_judged,
+    price,
+    search,
+    targets_of,
+)
 from app.planning.shortlist import Shortlist, shortlist
 from app.planning.why_not import Loser, losers
 from app.question.query import Query
@@ -90,7 +98,7 @@ def answer(
         tuple(losers(found, short)),
         tuple(changed),
         measurement,
-        (*_NOTES, *_unpriced(found)),
+        (*_NOTES, *_unpriced(found), *_unjudged(query)),
         tuple(pays(found, short)) if query.question.break_even else (),
         settling(found, short),
     )
@@ -106,6 +114,11 @@ def _fewest(found: Found, short: Shortlist) -> int | None:
         return short.smaller.at
     devices = found.candidates.columns["devices"]
     return min((plan.at for plan in short.plans), key=lambda at: float(devices[at]), default=None)
+
+
+def _unjudged(query: Query) -> list[str]:
+    left = ", ".join(map(str, not_judged(query)))
+    return [f"answers of one token have no gap, so all meet {left}"] if left else []
 
 
 def _unpriced(found: Found) -> list[str]:

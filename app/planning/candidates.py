@@ -16,6 +16,7 @@ from app.planning.targets import FIGURES
 from app.question.evidence import Evidence
 from app.question.question import Question
 from genz_core.serving import Novelty
+from genz_core.serving.traffic import after_first
 from genz_core.types import Array, System
 
 #: Columns that distinguish a deployment from others of its family.
@@ -131,17 +132,17 @@ def latency_columns(
     mean: Array, median: Array, least: Array, tpot: Array, question: Question
 ) -> dict[str, Array]:
     """Every latency figure of requests, seconds, [candidates]; arguments as in `percentiles`."""
-    gaps = max(demand.lengths(question).output - 1.0, 0.0)
+    output = demand.lengths(question).output
     first = percentiles(mean, median, least)
     between = {at: tpot * (1.0 + _TPOT_SPREAD * _NORMAL[at] / _NORMAL[95]) for at in PERCENTILES}
     return {
         "ttft_s": mean,
         "tpot_s": tpot,
-        "e2e_s": mean + gaps * tpot,
+        "e2e_s": mean + after_first(tpot, output),
         "interactivity": 1.0 / tpot,
         **{f"ttft_p{at}_s": values for at, values in first.items()},
         **{f"tpot_p{at}_s": values for at, values in between.items()},
-        **{f"e2e_p{at}_s": first[at] + gaps * between[at] for at in PERCENTILES},
+        **{f"e2e_p{at}_s": first[at] + after_first(between[at], output) for at in PERCENTILES},
     }
 
 

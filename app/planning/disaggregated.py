@@ -39,6 +39,7 @@ from genz_core.serving.pools.workers import (
 )
 from genz_core.serving.series import before_a_prompt_s, correction_of
 from genz_core.serving.served_model import OVERLOADED
+from genz_core.serving.traffic import after_first, between_tokens
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, System, Workload
 from genz_core.workload import OUT_OF_MEMORY
@@ -229,7 +230,7 @@ class _Pools:
         found = balanced(Learned.nothing(workers.size, self._before_s()))
         first = np.where(np.isfinite(found.ttft_s), found.ttft_s, 0.0)
         served = np.minimum(found.requests_per_s, found.most_per_s)
-        users = served * (first + found.tpot_s * (osl - 1.0)) / workers
+        users = served * (first + after_first(found.tpot_s, osl)) / workers
         near = _NEAR ** np.round(np.log(np.maximum(users, 1.0)) / np.log(_NEAR))
         return np.maximum(np.round(near), 1.0)
 
@@ -317,7 +318,9 @@ def _candidates(
         "usable_bytes": np.full(size, family.system.memory_bytes * engine.memory_fraction),
         "offloaded_bytes": np.zeros(size),
         "bound_ttft_s": load.bound_prefill_s,
-        "bound_tpot_s": load.bound_step_s * writers.steps / max(gaps, 1.0),
+        "bound_tpot_s": between_tokens(
+            load.bound_step_s * writers.steps / max(gaps, 1.0), 1.0 + gaps
+        ),
         "isl": np.full(size, float(family.question.isl)),
         "osl": np.full(size, float(family.question.osl)),
     }

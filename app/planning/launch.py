@@ -44,12 +44,15 @@ _UNSAID: Mapping[str, str] = {
     "experts_offload_gb": "experts on the host",
     "kv_offload_gb": "caches of running sequences on the host",
     "host_prefixes": "a prefix cache on the host",
-    "disk_prefixes": "a prefix cache on disk",
+    "host_cache": "a prefix cache on the host",
+    "disk_cache": "a prefix cache on disk",
+    "disk_cache_alone": "a prefix cache on disk",
 }
 #: Limits of an engine that a launch line contains if the question states them.
 _LIMITS = (
     "kv_tokens", "stream_interval", "recv_interval", "batch_wait", "scheduler",
     "prefix_caching", "redundant_experts", "moe_weights", "activations", "compute",
+    "cache_writes",
 )  # fmt: skip
 
 
@@ -201,8 +204,8 @@ def _words(
     refer to.
     """
     options, kept = flags["options"], flags.get("settings", {})
-    settings = {**_asked(family, pool, context), **_shared(family, row)}
-    values = _values(family, context)
+    settings = {**_asked(family, pool, context), **_shared(family, pool, row)}
+    values = _values(family, pool, context)
     merged: dict[str, Any] = {}
     for name, value in settings.items():
         if name in kept:
@@ -212,11 +215,12 @@ def _words(
         for name, value in settings.items()
         if name in options
     ]
-    notes = [str(said) for name, said in flags.get("notes", {}).items() if name in settings]
+    said_of = {name: said for name, said in flags.get("notes", {}).items() if name in settings}
+    notes = [str(said).format(value=settings[name]) for name, said in said_of.items()]
     named = {**_UNSAID, **{name: f"{name} = {settings.get(name)}" for name in _LIMITS}}
     if family.question.memory_fraction:
         named["memory_fraction"] = f"memory_fraction = {settings['memory_fraction']}"
-    known = {*options, *kept}
+    known = {*options, *kept, *said_of}
     unsaid = [said for name, said in named.items() if name in settings and name not in known]
     notes += [f"no option is kept here for {said}: see its documentation" for said in unsaid]
     if pool.nodes > 1:
@@ -264,17 +268,19 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _shared(family: Family, row: Mapping[str, float]) -> dict[str, Any]:
+def _shared(family: Family, pool: _Pool, row: Mapping[str, float]) -> dict[str, Any]:
     """Server settings for adapters, offload to the host, and the prefix caches on host and disk."""
     model, question = family.resolved.model, family.question
     adapters = model.adapters if isinstance(model, AdaptedModel) else None
     gigabytes = math.ceil(row["offloaded_bytes"] / 2**30)
+    host, disk = question.host_cache_gib, question.disk_cache_gib
     settings = {
         "lora_adapters": adapters.active if adapters else None,
         "lora_rank": _lora_rank(adapters.rank) if adapters else None,
         f"{family.spill}_offload_gb": gigabytes or None,
-        "host_prefixes": question.prefix_tier == "host" or question.host_cache_gib > 0 or None,
-        "disk_prefixes": question.disk_cache_gib > 0 or None,
+        "host_prefixes": (question.prefix_tier == "host" and not host) or None,
+        "host_cache": f"{host / pool.dp:.6g}" if host else None,
+        "disk_cache" if host else "disk_cache_alone": f"{disk:.6g}" if disk else None,
     }
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -284,14 +290,15 @@ def _lora_rank(rank: int) -> int:
     return next((most for most in _LORA_RANKS if most >= rank), rank)
 
 
-def _values(family: Family, context: int) -> dict[str, Any]:
+def _values(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
     """Values for placeholders of options, other than the option's own value."""
-    drafting = family.speculation
+    drafting, ranks = family.speculation, pool.tp * pool.pp * pool.dp
     named = drafting is not None and drafting.method == "draft_model" and drafting.draft
     return {
         "context": context,
         "verified": drafting.draft_tokens + 1 if drafting else 1,
         "draft": named.name if named else "DRAFT",
+        "host_gb_of_rank": max(int(family.question.host_cache_gib * 2**30 / 1e9 / ranks), 1),
     }
 
 

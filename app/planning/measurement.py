@@ -70,7 +70,7 @@ def _measured(
     tier = validated_tier(family.resolved.system.latency)
     then = {name: _ratio(load_interval(name, tier, engine)) for name in _FIGURES}
     asked = {f"{target.figure.latency}_s" for target in targets if target.figure.latency}
-    gains = {name: _gain(now[name], then[name]) for name in _FIGURES}
+    gains = {name: _gain(now[name], then[name]) for name in _FIGURES if not np.isnan(row[name])}
     name = max(gains, key=lambda figure: gains[figure] * (2.0 if figure in asked else 1.0))
     users = max(round(row["running"] / row["replicas"]), 1)
     loads = sorted({max(users // 2, 1), users, 2 * users}) if several else [users]

@@ -62,9 +62,9 @@ class Ranking:
         """Whether each can run: it fits, sustains the load, and is not faster than the bound."""
         columns = candidates.columns
         with np.errstate(invalid="ignore"):
-            within = (columns["ttft_s"] >= columns["bound_ttft_s"] * (1.0 - _ROUNDING)) & (
-                columns["tpot_s"] >= columns["bound_tpot_s"] * (1.0 - _ROUNDING)
-            )
+            within = columns["ttft_s"] >= columns["bound_ttft_s"] * (1.0 - _ROUNDING)
+            # no TPOT and no bound of it where an answer has one token
+            within &= ~(columns["tpot_s"] < columns["bound_tpot_s"] * (1.0 - _ROUNDING))
         return (candidates.status == "ok") & within
 
     def feasible(self, candidates: Candidates, probability: Array) -> Mask:

@@ -14,7 +14,7 @@ from app.planning.families import LeftOut
 from app.planning.probability import likely
 from app.planning.ranking import Order, Ranking, ranking
 from app.planning.space import devices
-from app.planning.targets import FIGURES, Target, parse_targets
+from app.planning.targets import FIGURES, Target, judged, parse_targets
 from app.question.query import Query
 from app.simulation.executor import HERE, Where
 from genz_core.common.progress import Cancel, Progress, never, silent
@@ -70,11 +70,21 @@ def search(query: Query, priced: Priced | None = None) -> Found:
 
 
 def targets_of(query: Query) -> tuple[Target, ...]:
-    """The targets to meet.
+    """The targets to meet, without those that the answers cannot miss (`judged`).
 
     Raises:
         InvalidValue: as `parse_targets`.
     """
+    return judged(_stated(query), demand.lengths(query.question).output)
+
+
+def not_judged(query: Query) -> tuple[Target, ...]:
+    """The question's targets that its answers cannot miss."""
+    kept = targets_of(query)
+    return tuple(one for one in _stated(query) if one not in kept)
+
+
+def _stated(query: Query) -> tuple[Target, ...]:
     named = query.question.target
     return parse_targets(named if isinstance(named, str) else ", ".join(named))
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +54,11 @@ class Figure:
         """The latency of which the figure is a statistic, "" for other figures."""
         base = self.name.partition("_")[0]
         return base if base in _LATENCIES else ""
+
+    @property
+    def between_tokens(self) -> bool:
+        """Whether the figure is one of the gaps between the tokens of an answer."""
+        return self.latency == "tpot" or self.name == "interactivity"
 
     def shown(self, value: float) -> str:
         """A value formatted for a reader."""
@@ -174,6 +179,15 @@ def parse_targets(text: str) -> tuple[Target, ...]:
     if twice:
         raise InvalidValue(f"{twice} has two targets: give the stricter one")
     return targets
+
+
+def judged(targets: Iterable[Target], osl: float) -> tuple[Target, ...]:
+    """The targets that an answer of `osl` tokens can miss.
+
+    One token has no gap to the next, so it meets every target on TPOT and interactivity, as in
+    `genz_core.serving.simulation.answers`.
+    """
+    return tuple(one for one in targets if osl > 1.0 or not one.figure.between_tokens)
 
 
 def _target(term: str) -> Target:

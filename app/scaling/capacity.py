@@ -100,13 +100,13 @@ class Capacity:
         resolved = drafted(as_calibrated(replace(self.resolved, scenario=q)), self.draft_model)
         users = np.unique(np.round(_STEP ** np.arange(0.0, math.log(_MOST_USERS, _STEP) + 1)))
         found = served(resolved, {"concurrency": users})
-        e2e_s = found.ttft_s + found.tpot_s * max(osl - 1.0, 0.0)
         met = found.status == "ok"
         for values, most in (
             (found.ttft_s, asked.ttft_target_s), (found.tpot_s, asked.tpot_target_s),
-            (e2e_s, asked.e2e_target_s),
+            (found.e2e_s, asked.e2e_target_s),
         ):  # fmt: skip
-            met = met & ((values <= most) if most else np.isfinite(values))
+            # NaN: an answer of one token has no TPOT to miss
+            met = met & (~(values > most) if most else ~np.isinf(values))
         met &= found.running >= users * 0.999  # requests that do not fit the cache wait
         if not met.any():
             return Sustained(0, 0.0)

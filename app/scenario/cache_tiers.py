@@ -176,7 +176,7 @@ def _found(
     if not (requests_s > 0 and again.any()):
         return np.zeros(1 + len(below))
     token_bytes, devices = float(uses.token_bytes[at]), float(uses.devices[at])
-    per_request = float(found.ttft_s[at] + found.tpot_s[at] * max(found.osl[at] - 1.0, 0.0))
+    per_request = float(found.e2e_s[at])
     running = float(found.running[at]) / ranks * (q.shared_tokens + uses.mean)
     capacities = [float(uses.free_bytes[at]) / token_bytes - running - q.shared_tokens]
     served_by = [ranks]

@@ -277,14 +277,16 @@ def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:
     with np.errstate(invalid="ignore"):  # the load is not sustained
         after = columns["e2e_s"] - columns["ttft_s"]
     steps = after / np.maximum(columns["tpot_s"], _SHORTEST_S)
-    low, high = (columns[f"ttft_{end}_s"] + steps * columns[f"tpot_{end}_s"]
+    one_token = np.isnan(columns["tpot_s"])  # without a gap, the request ends with its first token
+    low, high = (columns[f"ttft_{end}_s"]
+                 + np.where(one_token, 0.0, steps * columns[f"tpot_{end}_s"])
                  for end in ("low", "high"))  # fmt: skip
     own_low, own_high = columns["e2e_low_s"], columns["e2e_high_s"]
     known = np.isfinite(own_low)
-    return {
-        "e2e_low_s": np.where(known, np.fmax(own_low, low), own_low)[()],
-        "e2e_high_s": np.where(known, np.fmin(own_high, high), own_high)[()],
-    }
+    same = one_token & np.isfinite(low)
+    low = np.where(known & ~same, np.fmax(own_low, low), np.where(same, low, own_low))
+    high = np.where(known & ~same, np.fmin(own_high, high), np.where(same, high, own_high))
+    return {"e2e_low_s": low[()], "e2e_high_s": high[()]}
 
 
 def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, Any]:

@@ -310,7 +310,7 @@ def figures_of(
     return {
         **figures,
         "bound_ttft_s": result.bound_prefill_s,
-        "bound_tpot_s": result.bound_decode_step_s,
+        "bound_tpot_s": result.bound_tpot_s,
         **later(intervals.COST_COLUMNS, costs),
         "memory_bytes_per_device": result.memory_bytes,
     }

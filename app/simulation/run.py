@@ -32,6 +32,7 @@ from genz_core.serving import ServingEstimate
 from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import Options, Simulation, simulate
+from genz_core.serving.traffic import after_first
 from genz_core.types import Array
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
@@ -294,7 +295,7 @@ class ClosedForm:
         """Duration of a session [s], 0 if sessions never end.  scale: of the steps."""
         q, found = self.resolved.scenario, self.served
         osl = float(np.mean(self._drawn.requests.output_tokens))
-        later = found.tpot_s[0] * (osl - 1.0) if osl > 1.0 else 0.0
+        later = after_first(found.tpot_s[0], osl)
         request_s = float(found.ttft_s[0] + later) * scale / float(found.correction.steps[0])
         turns, think_s = offered_load.mean_session(q)
         session_s = request_s * turns + think_s * (turns - 1)

@@ -88,6 +88,7 @@ def attention(
     *,
     kind: str = "attention",
     cached: bool = True,
+    whole_cache: bool = False,
     drafted: Num = 0.0,
     **where: Any,
 ) -> Op:
@@ -102,6 +103,7 @@ def attention(
         sequences, new_tokens, cached_tokens: of the group, numbers or arrays [configs].
         heads: their shape on one device.  types: number formats.
         kind: operator kind.  cached: False for encoders, which keep no cache.
+        whole_cache: tokens outside the window stay in the cache, too.
         drafted: new tokens that a draft proposed, see `Group`.
         where: fields of the `Op` that say where it is in the model (layers, module, stage ...).
 
@@ -111,7 +113,7 @@ def attention(
     pairs = _pairs(n, c, heads)
     kv_token = heads.kv_width * bytes_of(types.kv)
     reach = kept_tokens(n + c, np.where(number(heads.window) > 0, heads.window + n - 1.0, 0.0))
-    keep = kept_tokens(n + c, heads.window)
+    keep = n + c if whole_cache else kept_tokens(n + c, heads.window)
     queries = sequences * n * heads.query
     return Op(
         name,

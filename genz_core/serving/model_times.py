@@ -272,8 +272,9 @@ class _Steps:
             degrees = {name: float(column[0]) for name, column in degrees.items()}
         few, stages = split_of(parallelism, degrees), int(numbers["pp"][0])
         shares, by_stage = _SHARES.get(
-            lambda: _shares(deployed, few, stages, without),
-            deployed.model, deployed.engine.eager, deployed.placement,
+            lambda: _shares(deployed, replace(few, overlap="none"), stages, without),
+            deployed.model, deployed.engine.eager, deployed.engine.shared_beside,
+            deployed.placement,
             values=(distinct.tobytes(), few.sequence_parallel, few.order, stages, without),
         )  # fmt: skip
         split = replace(few if alike else parallelism, overlap="none")

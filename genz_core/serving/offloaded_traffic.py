@@ -91,7 +91,10 @@ class Spilled:
     worked: bool
 
     def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
-        """Time of every stage [s], [..., configs]; arguments as in `ModelTimes`."""
+        """Time of every stage [s], [..., configs]; arguments as in `ModelTimes`.
+
+        An empty step, which an engine that prefills apart has on paper, reads nothing.
+        """
         link = float(self.system.host_bytes_per_s or np.inf)
         experts = np.minimum(self.moved_bytes, self.banks.held_bytes)
         routed = decodes * self.ranks + tokens + elsewhere * (self.ranks - 1.0)
@@ -102,7 +105,7 @@ class Spilled:
             seconds = np.where(routed < CARRIED_TOKENS, np.minimum(there, seconds), seconds)
         caches = decodes * self.lanes * self.request_bytes - self.free_bytes
         others = self.moved_bytes - experts + np.maximum(caches, 0.0) / self.lanes
-        return np.asarray(seconds + others / link)
+        return np.where(routed > 0.0, seconds + others / link, 0.0)
 
     def picked(self, chosen: NDArray[np.intp]) -> Spilled:
         """A selection of the configurations."""

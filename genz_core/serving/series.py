@@ -21,7 +21,7 @@ from genz_core.serving.pools.load import PooledLoad, pooled_load
 from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.served_model import OVERLOADED, ServedModel
-from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
+from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic, after_first
 from genz_core.steps.step_correction import StepCorrection, novelty
 from genz_core.types import Array, Num, Parallelism, Workload
 from genz_core.validity import OnError, columns, raise_for_status, split_of
@@ -141,7 +141,7 @@ class _Asked:
     def _open(self, found: PooledLoad) -> Array:
         """Open requests per decode worker in an open loop, by Little's law."""
         first = np.where(np.isfinite(found.ttft_s), found.ttft_s, 0.0)
-        lasts = first + found.tpot_s * np.maximum(self.written.osl - 1.0, 0.0)
+        lasts = first + after_first(found.tpot_s, self.written.osl)
         served = np.minimum(found.requests_per_s, found.most_per_s)
         return np.maximum(served * lasts / self.decode.workers, 1.0)
 

@@ -21,7 +21,7 @@ from genz_core.serving.model_times import Sizes
 from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.queueing import Batching
 from genz_core.serving.step_times import StepTimes
-from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
+from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic, between_tokens
 from genz_core.steps.step_correction import StepCorrection, least_scale, novelty, step_correction
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import check, columns, split_of
@@ -373,7 +373,7 @@ class ServedModel:
 
         each = steps_per_token(self.model, self.osl)
         bound_decode = self._bound_s(balance, bound_decode) * each
-        tpot = masked(balance.cycle_s * each, bound_decode)
+        tpot = between_tokens(masked(balance.cycle_s * each, bound_decode), self.osl)
         if not generates(self.model):
             tpot = np.full_like(tpot, np.nan)
         served = np.minimum(balance.requests_per_s, balance.most_per_s)

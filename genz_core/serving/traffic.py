@@ -59,11 +59,23 @@ class Novelty:
     users: Array
 
 
+def between_tokens(tpot_s: Array, osl: Num) -> Array:
+    """TPOT of answers of `osl` tokens: NaN for one token, which has no gap to the next."""
+    return np.where(np.asarray(osl) > 1.0, tpot_s, np.nan)
+
+
+def after_first(tpot_s: Array, osl: Num) -> Array:
+    """Seconds from the first to the last of `osl` tokens."""
+    gaps = np.asarray(osl) - 1.0
+    return np.where(gaps > 0.0, tpot_s * gaps, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 
-    ttft_s, tpot_s: means; *_median_s: medians.  running: sequences in a steady step.  correction:
+    ttft_s, tpot_s: means; *_median_s: medians.  TPOT is NaN for answers of one token, which have no
+    gap.  running: sequences in a steady step.  correction:
     correction of the steps by measured runs, which the figures include.  novelty: distance of these
     loads from measured ones.  outside_s: part of a TTFT that measured runs attribute to waits
     outside of steps.
@@ -121,6 +133,11 @@ class ServingEstimate:
         )
 
     @property
+    def bound_tpot_s(self) -> Array:
+        """Lower bound of `tpot_s`: that of a decode step, NaN where there is no gap."""
+        return between_tokens(self.bound_decode_step_s, self.osl)
+
+    @property
     def wait_s(self) -> Array:
         """Mean time of a first token beyond the prefill of the prompt alone [s]."""
         return self.ttft_s - self.prefill_s
@@ -128,8 +145,7 @@ class ServingEstimate:
     @property
     def e2e_s(self) -> Array:
         """Mean time of a request, TTFT and the gaps of its output [s]."""
-        gaps = self.osl - 1.0
-        return self.ttft_s + np.where(gaps > 0, self.tpot_s * gaps, 0.0)
+        return self.ttft_s + after_first(self.tpot_s, self.osl)
 
     @property
     def memory_bytes(self) -> Array:

@@ -193,24 +193,25 @@ def _group_attention(
             **where,
         )
     inside = np.mod(cached, float(mixer.chunk)) if mixer.chunk else cached
-    where["cached"] = mixer.causal
+    where |= {"cached": mixer.causal, "whole_cache": mixer.whole_cache}
     op = attention(name, group.sequences, group.new_tokens, inside, heads, frame.plain, **where)
-    return _chunked(op, group, heads, frame, mixer.chunk) if mixer.chunk else op
+    return _chunked(op, group, heads, frame, mixer) if mixer.chunk else op
 
 
-def _chunked(op: Op, group: Group, heads: Heads, frame: DeviceFrame, chunk: int) -> Op:
+def _chunked(op: Op, group: Group, heads: Heads, frame: DeviceFrame, mixer: Attention) -> Op:
     """Chunked attention: a query at position p sees the p mod chunk tokens before it.
 
     Pairs up to position t: w(w+1)/2 for every whole chunk of w and r(r+1)/2 for the rest.
     """
     new, cached = number(group.new_tokens), number(group.cached_tokens)
+    chunk = mixer.chunk
 
     def pairs_to(position: Num) -> Num:
         whole, rest = np.divmod(position, float(chunk))
         return whole * chunk * (chunk + 1.0) / 2.0 + rest * (rest + 1.0) / 2.0
 
     pairs = pairs_to(cached + new) - pairs_to(cached)
-    kept = np.minimum(cached + new, float(chunk))
+    kept = cached + new if mixer.whole_cache else np.minimum(cached + new, float(chunk))
     token = heads.kv_width * bytes_of(frame.precision.kv)
     return replace(
         op,

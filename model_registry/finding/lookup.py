@@ -432,10 +432,10 @@ def _hyphenated(name: str) -> ShippedModel | None:
 
 def _unknown(name: str, fits: Sequence[str] = ()) -> UnknownModel:
     owned = re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", name.strip())
-    hint = (
+    instead = (
         f"Give `{'hf:' + name.strip() if owned else 'hf:OWNER/NAME'}` to ask the Hugging Face hub, "
         "a config.json (--trace follows one of any type), or a name that `ridgeline models` lists."
     )
     why = reason_unshipped(name)
-    hint = f"It does not ship: {why}. {hint}" if why else hint
-    return UnknownModel("model", name, list(shipped_models()), hint, fits)
+    hint = f"It does not ship: {why}" if why else ""
+    return UnknownModel("model", name, list(shipped_models()), hint, fits, instead)

@@ -24,7 +24,7 @@ from model_registry.graph.keys import Config
 _MAX_BYTES = 8 * 2**20  # a config.json has a few kilobytes
 _CONFIG, _QUANT = "config.json", "hf_quant_config.json"
 #: Advice for a model that does not ship.
-_FROM_HUB = "give its config.json, or name it to `ridgeline estimate`, which asks"
+_FROM_HUB = "Give its config.json, or name it to `ridgeline estimate`, which asks"
 ModelSource = str | Path | HubModel | Mapping[str, Any]
 
 
@@ -142,8 +142,8 @@ def _of_name(name: str) -> Checkpoint:
     if address and shipped_page(name):
         name = address
     elif address:
-        hint = f"{address} is on the hub, which a name does not ask; {_FROM_HUB}"
-        raise UnknownModel("model", name, hint=hint)
+        hint = f"{address} is on the hub, which a name does not ask"
+        raise UnknownModel("model", name, hint=hint, instead=_FROM_HUB)
     match = resolve_name(name)
     formats = {"weights": match.weights, "kv": match.kv, "activations": match.activations}
     return replace(

@@ -16,7 +16,7 @@ from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import Layers, encoder_decoder_graph
 from model_registry.graph.images import VISION, beside_prompts, resident_tower, vision_ops
-from model_registry.graph.parallel_limits import fillable, invalid_reason
+from model_registry.graph.parallel_limits import fillable, invalid_reason, with_whole_caches
 from model_registry.spec import ModelInputs, ModelSpec, VisionTower
 
 _SIXTEEN_BIT = Precision(source="16 bit")
@@ -28,7 +28,7 @@ class DescribedModel:
 
     notes: on how its name was resolved, and on assumptions, in words.  source: who published the
     configuration.  inputs: what its requests contain beside text.
-    filled: what the engine pads where a degree does not divide it, `genz_core.engine.Padding`.
+    filled: what the engine pads, `genz_core.engine.Padding`.
     """
 
     spec: ModelSpec
@@ -140,7 +140,10 @@ class DescribedModel:
         needed.
         """
         useful = what & fillable(self.spec)
-        return self if useful <= self.filled else replace(self, filled=self.filled | useful)
+        if useful <= self.filled:
+            return self
+        spec = with_whole_caches(self.spec) if "windows" in useful else self.spec
+        return replace(self, spec=spec, filled=self.filled | useful)
 
     def with_precision(self, precision: Precision) -> DescribedModel:
         """The same model in other number formats; its notes are unchanged."""

@@ -7,12 +7,13 @@ collects the limits over the layers and words the refusal.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from genz_core.common.memo import ByIdentity
 from genz_core.types import DEGREES, Num, Parallelism
-from model_registry.spec import ModelSpec, SplitLimit
+from model_registry.spec import Attention, Block, ModelSpec, SplitLimit
 
 #: Larger degrees are not suggested.
 _LARGEST_NEAR = 1024
@@ -29,8 +30,25 @@ _FILLED = {
 
 
 def fillable(spec: ModelSpec) -> frozenset[str]:
-    """What an engine can pad in a model: "experts", "heads"."""
-    return frozenset(_FILLED[limit.what] for limit in split_limits(spec) if limit.what in _FILLED)
+    """What an engine can pad in a model: "experts", "heads", "windows"."""
+    sizes = {_FILLED[limit.what] for limit in split_limits(spec) if limit.what in _FILLED}
+    blocks = (block for layer in spec.layers for block in layer.blocks)
+    attentions = [block for block in blocks if isinstance(block, Attention)]
+    windowed = any(block.window or block.chunk for block in attentions)
+    return frozenset(sizes | ({"windows"} if windowed else set()))
+
+
+def with_whole_caches(spec: ModelSpec) -> ModelSpec:
+    """The model with the whole sequence in the cache of every attention."""
+    whole = {
+        layer: replace(layer, blocks=tuple(map(_with_whole_cache, layer.blocks)))
+        for layer in set(spec.layers)
+    }
+    return replace(spec, layers=tuple(whole[layer] for layer in spec.layers))
+
+
+def _with_whole_cache(block: Block) -> Block:
+    return replace(block, whole_cache=True) if isinstance(block, Attention) else block
 
 
 def invalid_reason(

@@ -41,6 +41,8 @@ class Attention:
     on its token.  distances: rows of a table of biases by distance, with one bias per head.
     inner_norm: a norm of all heads' output, before the output projection.  key_bias: whether keys
     have a bias where queries and values do.
+    whole_cache: the cache keeps the tokens outside the window or chunk, too, as in some engines
+    (see `genz_core.engine.Padding`).
     """
 
     module: ClassVar[str] = "attention"
@@ -50,6 +52,7 @@ class Attention:
     value_dim: int = 0
     window: int = 0
     chunk: int = 0
+    whole_cache: bool = False
     qkv_bias: bool = False
     output_bias: bool = False
     norm: Literal["", "head", "full", "heads"] = ""

@@ -83,8 +83,8 @@ class TracedModel:
         return (*self.remarks, origin, *rewritten, *self.program.notes, *keys)
 
     def padded(self, what: frozenset[str]) -> TracedModel:
-        """The same model under an engine that pads experts; heads are never padded."""
-        useful = what & fillable(self._spec) - {"heads"}
+        """The same model under an engine that pads experts; nothing else is padded."""
+        useful = what & fillable(self._spec) & {"experts"}
         return self if useful <= self.filled else replace(self, filled=self.filled | useful)
 
     def with_precision(self, precision: Precision) -> TracedModel:

@@ -57,6 +57,23 @@ def test_boards_of_one_silicon_share_what_was_learned_of_it(model, system, measu
     assert deploy(model, other, both).engine.compute_efficiency == measured.compute_efficiency
 
 
+def test_runs_of_older_releases_alone_say_nothing_of_todays(model, system, measured):
+    slow = {system.family: {"compute_efficiency": 0.5}}
+    old = replace(
+        measured.measurements,
+        silicon=slow,
+        eras={"old": {"host_step_s": 4.0}},
+        past=frozenset({system.family, system.slug}),
+    )
+    today = deploy(model, system, replace(measured, measurements=replace(old, recipes={}))).engine
+    assert today == replace(measured, measurements=None) and today.measured_on == ""
+    then = deploy(model, system, replace(measured, measurements=old, era="old")).engine
+    assert then.compute_efficiency == pytest.approx(0.5 * measured.compute_efficiency)
+    assert then.host_step_s == pytest.approx(8e-3)
+    learned = hardware_db.load_engine("vllm").measurements
+    assert "cdna3" in learned.past and "hopper" not in learned.past
+
+
 def test_elsewhere_the_profile_alone_holds(model, system, measured):
     engine = deploy(model, replace(system, slug="elsewhere"), measured).engine
     assert engine == replace(measured, measurements=None)

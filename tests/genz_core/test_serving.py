@@ -277,7 +277,7 @@ def test_replicas_serve_alike(model, system, load, users, ranks):
     many = serve(model, system, traffic, Parallelism(dp=ranks), engine)
     for figure in ("ttft_s", "tpot_s", "output_tokens_per_s_per_device", "running_per_rank"):
         one, other = (_figure(served, figure) for served in (alone, many))
-        assert other == pytest.approx(one, rel=0.01), figure
+        assert other == pytest.approx(one, rel=0.01, nan_ok=True), figure
 
 
 def _figure(served, name):

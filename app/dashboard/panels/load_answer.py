@@ -14,7 +14,7 @@ from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load import Load, as_batch
 from app.dashboard.panels.static_answer import Answer, cost_card
-from app.planning.targets import Target, parse_targets
+from app.planning.targets import Target, judged, parse_targets
 from app.scenario.encoder_figures import of_kind
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -64,6 +64,8 @@ def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
     """Draw TTFT and TPOT of a load with their intervals."""
     for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
         trust = quantities.span(*(row[end] for end in ends(column.name)))
+        if row[column.name] != row[column.name]:
+            trust = "one token has no gap"
         value = column.words(row[column.name])
         figure_card(column.head, value, trust, f"{column.help} Below: 80 % interval.", fits=fits)
 
@@ -126,7 +128,7 @@ def latency_bounds(setup: Setup, *, all_: bool = False) -> list[Target]:
     """
     targets = parse_targets(", ".join(setup.scenario.target)) if setup.scenario.target else ()
     return [
-        one for one in targets
+        one for one in judged(targets, setup.scenario.osl)
         if one.figure.latency in ("ttft", "tpot") and one.below
         and (all_ or one.figure.percentile in (0, 50))
     ]  # fmt: skip

@@ -13,6 +13,7 @@ from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.prefill_station import ReadingStation
 from genz_core.serving.pools.workers import DecodeWorkers, PrefillWorkers
 from genz_core.serving.queues import median_share
+from genz_core.serving.traffic import between_tokens
 from genz_core.types import Array, Mask, Num, Places
 
 #: Halvings of the interval that holds a balance; the remaining 2^-48 is as small as rounding.
@@ -192,7 +193,7 @@ class _Series:
             requests_per_s=per_s,
             ttft_s=first + self._burst_s(users, reading + queue) + later - shown,
             ttft_median_s=median + later - shown,
-            tpot_s=(answer + shown) / gaps if self.answering.steps > 0 else step,
+            tpot_s=between_tokens((answer + shown) / gaps, osl),
             running=running,
             use=per_s / self.most_per_s,
             most_per_s=self.most_per_s,

@@ -95,3 +95,29 @@ def test_a_name_that_fits_several_is_refused_with_their_names(
     assert fits in refused("estimate", **given)
     row = by_points(model, system, tmp_path)
     assert row["status"].startswith("unknown_") and fits in row["message"]
+
+
+@pytest.mark.parametrize("verb", ["serve", "simulate"])  # in the server's process, in a worker
+@pytest.mark.parametrize(
+    ("given", "lists"),
+    [
+        ({"model": "nosuch", "system": "h100"}, "models"),
+        ({"model": "hf:nobody/nosuch", "system": "h100"}, "models"),
+        ({"model": "llama-3.1-8b", "system": "nosuch"}, "systems"),
+    ],
+)
+def test_a_request_is_advised_to_give_what_a_request_can(
+    verb, given, lists, api, monkeypatch, capsys
+):
+    asked = given | {"concurrency": 1}
+    said = f"GET /{lists}, or the tool `{lists}`, lists all; a request takes no file"
+    assert said in api.post(f"/{verb}", json=asked).json()["error"]["message"]
+    assert said in refused(verb, **asked)
+    typed = fail(monkeypatch, capsys, verb, given["model"], "--system", given["system"],
+                 "--concurrency", "1")  # fmt: skip
+    assert "GET /" not in typed and ("YAML" in typed or "config.json" in typed or "hub" in typed)
+
+
+def test_the_library_advises_so_too(api):
+    for address in ("/systems/nosuch", "/models/nosuch"):
+        assert "takes no file" in api.get(address).json()["error"]["message"]

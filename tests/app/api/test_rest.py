@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from app.api import bodies
 from app.api.answers import Answers
-from app.api.errors import Exhausted
+from app.api.errors import Exhausted, in_a_request
 from app.api.examples import EXAMPLES
 from app.api.request_bounds import Bounds
 from app.api.rest import application
@@ -261,7 +261,7 @@ WRONG: list[dict[str, Any]] = [
 @pytest.mark.parametrize("body", WRONG, ids=lambda body: list(body.items())[-1][0])
 def test_a_refusal_is_the_sentence_of_python(api, body):
     keywords = {name: value for name, value in body.items() if name != "model"}
-    with pytest.raises(RidgelineError) as said:
+    with pytest.raises(RidgelineError) as said, in_a_request():  # advises what a request can give
         ridgeline.estimate(body["model"], **keywords)
     error = refused(api, "estimate", **body)
     assert error["message"] == str(said.value) and error["code"] == said.value.code

@@ -18,6 +18,7 @@ def test_the_files_hold_what_was_fitted(tmp_path):
     kernels = fit_kernels([(fitted.data, fitted.learned)])
     write_kernels(kernels, tmp_path / "kernels.csv")
     rows = list(csv.DictReader((tmp_path / "devices.csv").open()))
+    assert {row["today"] for row in rows} == {row["points"] for row in rows}  # one era alone
     slow = next(row for row in rows if row["system"] == "h200")
     expected = level(fitted, "device", "h200", "memory_efficiency")
     assert float(slow["memory_efficiency"]) == pytest.approx(expected, abs=1e-4)

@@ -154,6 +154,32 @@ def test_a_job_sees_the_data_folders_of_whoever_submits_it(queue: Queue, tmp_pat
     assert ended(job).result == tmp_path / "visitor"
 
 
+def test_who_asks_the_same_waits_for_one_job_and_who_leaves_ends_it_for_nobody_else(queue: Queue):
+    def asked(question: str) -> Job:
+        return queue.submit(works.wait, None, "a test", LANE, question=question)
+
+    first, second, other = asked("a plan"), asked("a plan"), asked("another plan")
+    assert first is second and other is not first and len(queue.under_way) == 2
+    assert not first.let_go() and begun(first) and not first.over
+    assert second.let_go()  # nobody is left, so the job may be cancelled, and nobody joins it
+    third = asked("a plan")
+    assert third is not first and third.join()
+    for job in (first, third, other):
+        job.end()
+
+
+def test_a_job_without_a_question_is_joined_by_nobody(queue: Queue):
+    one, other = (queue.submit(works.wait, None, "a test", LANE) for _ in range(2))
+    assert one is not other
+
+
+def test_the_result_reaches_whoever_joined_however_late_it_is_read(queue: Queue):
+    job = queue.submit(works.finish, 7, "a test", LANE, question="a plan")
+    until(lambda: job not in queue.under_way)
+    late = queue.submit(works.finish, 7, "a test", LANE, question="a plan")
+    assert late is job and ended(late).result == 7
+
+
 def test_another_lane_does_not_wait(queue: Queue):
     measuring = replace(LANE, name="measuring", at_once=1)
     held = queue.submit(works.wait, None, "a measurement", measuring)

@@ -9,6 +9,7 @@ from app.planning import disaggregated
 from app.planning.families import families
 from app.planning.search import search
 from app.planning.space import shapes
+from app.wording.quantities import SURE
 from hardware_db.intervals import Kind, kind_interval
 from tests.app.planning.asking import asked, plan
 
@@ -51,7 +52,7 @@ def test_the_best_pair_is_that_of_looking_at_each(load):
         and columns["tpot_s"][at] <= 0.04
     ]
     assert good and sorted(np.flatnonzero(found.feasible)) == good
-    expected = columns["usd_per_mtok"] / found.probability
+    expected = columns["usd_per_mtok"] / np.minimum(found.useful, SURE)
     best = min(good, key=lambda at: expected[at])
     assert expected[found.order[0]] == pytest.approx(expected[best])
     assert np.all(np.isfinite(found.probability))

@@ -30,6 +30,8 @@ ASKED: Mapping[str, dict[str, Any]] = {
     "formats": dict(model=DENSE, devices=2, tp=2, rate=1, weights="fp8", kv="fp8"),
     "nodes": dict(model=DENSE, devices=16, tp=8, pp=2, rate=1),
     "pools": dict(model=DENSE, devices=8, rate=4, kind="disaggregated", tp=2, pp=1),
+    "tiers": dict(model=DENSE, devices=4, tp=4, rate=0.5, isl=4000, turns=4, think_s=30.0,
+                  kind="aggregated", host_cache_gib=100.0, disk_cache_gib=1000.0),
     "lengths": dict(model=DENSE, devices=2, tp=2, concurrency=8, length_ratio=0.5),
     "ngram": dict(model=DENSE, devices=4, tp=4, concurrency=2, speculation="ngram",
                   kind="aggregated", draft_tokens=3, acceptance="0.9", rank="tpot"),
@@ -128,6 +130,28 @@ def test_drafts_are_counted_as_each_engine_counts_them():
     assert "--speculative-num-draft-tokens 4" in lines("sglang", "ngram")[0]
     settings = yaml.safe_load(best("trtllm", "ngram")["launch_files"]["serve.yaml"])
     assert settings["speculative_config"]["max_draft_len"] == 3
+
+
+def test_a_cache_on_the_host_is_stated_as_each_engine_counts_it():
+    """vLLM takes GiB of all ranks of an engine, SGLang whole GB of each rank."""
+    assert "--kv-offloading-size 100 " in lines("vllm", "tiers")[0]
+    assert "--hicache-size 26 " in lines("sglang", "tiers")[0]  # 100 GiB are 107.4 GB for four
+
+
+def test_a_cache_on_disk_lies_behind_the_one_on_the_host():
+    line = shlex.split(lines("vllm", "tiers")[0])
+    config = json.loads(line[line.index("--kv-transfer-config") + 1])
+    assert config["kv_connector_extra_config"]["secondary_tiers"][0]["type"] == "fs"
+    assert "--hicache-storage-backend file" in lines("sglang", "tiers")[0]
+    for engine in ("vllm", "sglang"):
+        assert any("1000 GiB" in note for note in best(engine, "tiers")["launch_notes"])
+    alone = {**ASKED["tiers"], "host_cache_gib": 0.0, "systems": "h100", "simulate": False}
+    model = alone.pop("model")
+    found = plan(model, **alone, engine="sglang", top=1).best
+    assert "--hicache-host-memory-mode buffer_only" in found["launch"]
+    found = plan(model, **alone, engine="vllm", top=1).best
+    assert "--kv" not in found["launch"]
+    assert any("state host_cache_gib" in note for note in found["launch_notes"])
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -137,6 +137,17 @@ def test_weights_on_the_host_are_those_that_do_not_fit_and_are_read_in_every_ste
     assert moved.memory_bytes[0] <= weighed.usable_bytes * 1.001
 
 
+def test_a_decode_step_reads_the_weights_on_the_host_once_also_if_prompts_have_steps_of_their_own():
+    """A single user's decode steps have no prompt beside them under either kind of engine."""
+    model = model_registry.load("meta-llama/Llama-3.1-70B")
+    traffic = Traffic(512, 256, 1, spill="weights")
+    found = [
+        serve(model, H100, traffic, Parallelism(), replace(ENGINE, mixed_steps=mixed)).tpot_s[0]
+        for mixed in (True, False)
+    ]
+    assert found[0] == pytest.approx(found[1], rel=0.02)
+
+
 @pytest.mark.parametrize("what", ["weights", "experts"])
 def test_of_experts_on_the_host_a_step_reads_those_that_its_tokens_reach(what):
     """The same as the price of a static offload of those bytes."""
