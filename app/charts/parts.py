@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from app.charts.figure import Figure, Trace, bar, scatter
 from app.charts.style import Look, log_ticks, translucent
@@ -145,13 +145,13 @@ def interval_reach(
 
 def guide_across(
     figure: Figure, place: float, words: str, color: str, *, log: bool = False, size: int = 11,
-    width: float = 1,
+    width: float = 1, end: Literal["left", "right"] = "right",
 ) -> None:  # fmt: skip
-    """Draw a dashed horizontal line at `place`, with its label above the right end."""
+    """Draw a dashed horizontal line at `place`, with its label above an end."""
     figure.add_hline(place, {"color": color, "width": width, "dash": "dash"})
     figure.add_text(
-        words, size, color, x=1, xref="paper", y=math.log10(place) if log else place,
-        xanchor="right", yanchor="bottom",
+        words, size, color, x=0 if end == "left" else 1, xref="paper",
+        y=math.log10(place) if log else place, xanchor=end, yanchor="bottom",
     )  # fmt: skip
 
 

@@ -114,17 +114,17 @@ def throughput_over_interactivity(
 def draw_targets(
     figure: Figure, limits: Mapping[str, float], most: float | None, load: str, look: Look
 ) -> None:
-    """Draw a horizontal line at each latency target, and a vertical one at the largest load that
-    meets them.
+    """Draw a horizontal line at each latency target, labelled at the left, where latencies are
+    lowest, and a vertical one at the largest load that meets them.
 
     limits: seconds by label of the target.  most: that load, None or 0 for none.  load: of `LOADS`.
     """
     for words, seconds in limits.items():
-        guide_across(figure, seconds, words, look.faint, log=True)
+        guide_across(figure, seconds, words, look.faint, log=True, end="left")
     if most:
         what = "users" if load == "concurrency" else "requests/s"
         guide_upwards(
-            figure, most, f"most {what} within them: {most:,.4g}", look.faint,
+            figure, most, f"at most {most:,.4g} {what} within the targets", look.faint,
             y=0.0, yanchor="bottom", xanchor="right", xshift=-4, bgcolor=look.paper,
         )  # fmt: skip
 

@@ -79,7 +79,7 @@ def _nearest(words: str, values: Mapping[str, int], key: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words)
         st.button(
-            "Take them", on_click=set_controls, args=(values,), key=key, icon=":material/check:"
+            "Use them", on_click=set_controls, args=(values,), key=key, icon=":material/check:"
         )
 
 

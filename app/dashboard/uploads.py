@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import streamlit as st
@@ -34,10 +35,19 @@ REPORT_SAMPLES: Mapping[str, str] = {
     "The roofline of that kernel (ncu)": "rtx5090_gemv_ncu_roofline.csv",
 }
 RESULT_SAMPLES: Mapping[str, str] = {
-    "Llama 3.1 405B, SGLang, six loads": "sglang_llama-3.1-405b.jsonl",
+    "Llama 3.1 405B on 8 H200, SGLang, six loads": "sglang_llama-3.1-405b.jsonl",
     "Qwen3-0.6B, ten requests (AIPerf)": "aiperf_qwen3-0.6b_concurrency1.jsonl",
 }
 _SAMPLES = {**REPORT_SAMPLES, **RESULT_SAMPLES}
+#: What ran, of samples whose files do not tell; the sources are in `app/samples/PROVENANCE.md`.
+_RAN: Mapping[str, Mapping[str, Any]] = {
+    "sglang_llama-3.1-405b.jsonl": {
+        "model": "meta-llama/Llama-3.1-405B", "system": "h200-sxm-141gb", "tp": 8,
+    },
+    "aiperf_qwen3-0.6b_concurrency1.jsonl": {
+        "model": "Qwen/Qwen3-0.6B", "system": "rtx-6000-ada", "tp": 1,
+    },
+}  # fmt: skip
 _HELP = (
     f"{profilers.ACCEPTED}. Results of vLLM, SGLang, llama-bench, AIPerf, GenAI-Perf, GuideLLM, "
     "trtllm-bench, inference-perf and more, a CSV, logs of requests, the log of the server, its "
@@ -61,13 +71,15 @@ class Uploaded:
     """The readable files of a visitor, by name and kind.
 
     results: with the original file, and the content of server logs.  others: kinds that are read
-    where they are used, with the id of the browser's upload.
+    where they are used, with the id of the browser's upload.  ran: what ran, by the names of
+    parameters, if the one result is a sample that does not tell.
     """
 
     reports: dict[str, Report] = field(default_factory=dict)
     results: Results = field(default_factory=dict)
     logs: list[ServerLog] = field(default_factory=list)
     others: list[tuple[str, Unread, SentFile]] = field(default_factory=list)
+    ran: Mapping[str, Any] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.reports or self.results or self.logs or self.others)
@@ -114,6 +126,8 @@ def picker(key: str, samples: Collection[str] = tuple(_SAMPLES)) -> Uploaded:
         name: (sent, server_log.with_logs(runs, found.logs))
         for name, (sent, runs) in found.results.items()
     }
+    if len(found.results) == 1 and not own:
+        found.ran = _RAN.get(next(iter(found.results)), {})
     return found
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from app.decide.axes import Axis, frontier, guides
 from app.planning.answer import Answer
 from app.planning.candidates import Candidates
+from app.planning.document import meets_targets
 from app.planning.plan_text import shape
 from genz_core.types import Array
 
@@ -71,7 +72,7 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
     across, upwards = x.values(candidates.columns), y.values(candidates.columns)
     drawn = found.ranking.sound(candidates) & np.isfinite(across) & np.isfinite(upwards)
     across = np.where(drawn, across, np.nan)
-    meets = found.feasible & drawn
+    meets = meets_targets(answer) & drawn
     kept = _thinned(drawn, meets)
     targets = answer.found.ranking.targets
     vertices = frontier(across, upwards, x, y)

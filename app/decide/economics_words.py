@@ -7,9 +7,13 @@ from app.wording import quantities
 
 
 def trust(found: Mapping[str, Any]) -> str:
-    """The 80 % interval of the cost per million output tokens, "" without one."""
+    """The 80 % interval of the cost per million output tokens, "" without one, and where the
+    arrivals set the throughput, so that the cost is sure.
+    """
     low, high = found["usd_per_mtok_low"], found["usd_per_mtok_high"]
-    return "" if low is None else f"{quantities.dollars(low)} to {quantities.dollars(high)}"
+    if low is None or low == high:
+        return ""
+    return f"{quantities.dollars(low)} to {quantities.dollars(high)}"
 
 
 def sentences(named: Mapping[str, Any]) -> Iterator[str]:

@@ -141,10 +141,12 @@ def words(row: Row, pending: str = "") -> dict[str, Any]:
 
 def _meets(row: Row) -> str:
     """Whether a row meets all targets: with what probability, by the prediction alone, or what it
-    lacks.
+    lacks; or that there are none.
     """
     if row["lacks"]:
         return f"no: {row['lacks']}"
+    if row.get("margins") == {}:
+        return "no targets"
     alone = row["probability"] is None
     return f"yes, {quantities.NOT_VALIDATED}" if alone else chance(row)
 

@@ -19,7 +19,7 @@ _PLACED = frozenset(
 #: Text for an empty value among several.
 _UNSAID = {"weights": "the checkpoint's format", "engine": "its usual engine"}
 _VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simulate": "Simulate",
-               "sensitivity": "Vary", "economics": "Account for", "scale": "Follow the load of",
+               "sensitivity": "Vary", "economics": "Price", "scale": "Follow the load of",
                "availability": "Keep up"}  # fmt: skip
 
 

@@ -121,7 +121,7 @@ class TimeReport:
     @property
     def advice(self) -> str:
         """The sentence that precedes the changes."""
-        return f"what to change, by the saving of {self.judged or self.of}:"
+        return f"what to change, and what it saves of {self.judged or self.of}:"
 
     @property
     def lines(self) -> list[str]:

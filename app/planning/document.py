@@ -31,7 +31,7 @@ _PREFILL = ("workers", "tp", "pp", "dp", "ep")
 
 def document(answer: Answer) -> dict[str, Any]:
     """The question and the complete answer, in SI units and US dollars; NaN becomes None."""
-    found, met = answer.found, _met(answer)
+    found, met = answer.found, meets_targets(answer)
     return {
         "model": answer.model,
         "demand": _demand(answer),
@@ -75,7 +75,7 @@ def _settling(answer: Answer) -> dict[str, Any] | None:
     return {"chance": found.chance, "better_by": _number(found.wins), **run, "words": found.words}
 
 
-def _met(answer: Answer) -> Mask:
+def meets_targets(answer: Answer) -> Mask:
     """Whether each candidate meets the targets: simulated, or in closed form where it was not."""
     found, short = answer.found, answer.short
     good = found.feasible & (short.candidates.status == "ok")

@@ -141,9 +141,18 @@ class Target:
         share = value / self.value - 1.0
         return -share if self.below else share
 
+    @property
+    def limit(self) -> str:
+        """Its value with its sign: "< 40.0 ms"."""
+        return f"{'<' if self.below else '>'} {self.figure.shown(self.value)}"
+
+    @property
+    def words(self) -> str:
+        """The target for a reader: "TPOT p99 < 40.0 ms"."""
+        return f"{self.figure.title} {self.limit}"
+
     def __str__(self) -> str:
-        sign = "<" if self.below else ">"
-        return f"{self.figure.name} {sign} {self.figure.shown(self.value)}"
+        return f"{self.figure.name} {self.limit}"
 
 
 def figure(name: str) -> Figure:

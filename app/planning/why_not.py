@@ -83,8 +83,10 @@ def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
     status, many = counted.most_common(1)[0]
     at = int(np.flatnonzero(mine & (candidates.status == status))[-1])
     said = candidates.messages.get(at) or _REASONS.get(status, status)
-    tried = int(mine.sum())
-    return Loser(family, at, f"{many:,} of {tried:,} deployments: {said}" if tried > 1 else said)
+    replicas, tried = int(candidates.columns["replicas"][at]), int(mine.sum())
+    each = f"on each of {replicas:,} replicas " if replicas > 1 else ""
+    alike = f" (so for {many:,} of {tried:,} deployments)" if tried > 1 else ""
+    return Loser(family, at, f"{each}{said}{alike}")
 
 
 def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = False) -> str:

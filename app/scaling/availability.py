@@ -230,8 +230,9 @@ def document(found: Available) -> dict[str, Any]:
 def sentences(found: Available) -> list[str]:
     """The answer in sentences."""
     deployed, share = found.tried.deployed, f"{100.0 * found.share:.6g} %"
+    keeps = "keeps" if found.bare == 1 else "keep"
     lines = [
-        f"{_counted(found.bare, 'replica')} of {_counted(deployed.devices, 'device')} keep "
+        f"{_counted(found.bare, 'replica')} of {_counted(deployed.devices, 'device')} {keeps} "
         f"{share} of requests within {deployed.targets_in_words} while all serve; "
         f"{found.bare + found.lost:,} with {found.lost:,} lost (N+{found.lost})."
     ]
@@ -239,7 +240,7 @@ def sentences(found: Available) -> list[str]:
         lines.append(f"On average over losses {_why_none(found)}.")
     elif math.isfinite(found.mtbf_s):
         lines.append(
-            f"On average over losses, {found.average:,}: a replica is lost every "
+            f"On average over losses it takes {found.average:,}: a replica is lost every "
             f"{found.mtbf_s / 86400.0:,.4g} days and gone for "
             f"{quantities.seconds(found.replace_s + found.start.seconds)}, "
             f"{100.0 * found.gone:.3g} % of the time."

@@ -111,14 +111,14 @@ class Run:
         if self.kept_scale:
             notes.append(self.kept_scale.sentence)
         if not self.kept_scale and (said := self._learned):
-            notes.append(f"measured runs near this load: {said}")
+            notes.append(f"corrected by measured runs near this load: {said}")
         return [*notes, *self._pools, UNVALIDATED]
 
     @property
     def _learned(self) -> str:
         """The step corrections from measured runs in words; "" if there are none."""
         told = self.options
-        scales = {"steps": self.step_scale, "prompts in them": told.prompt_scale}
+        scales = {"steps": self.step_scale, "prompts in a step": told.prompt_scale}
         said = [f"{name} x {by:.3g}" for name, by in scales.items() if abs(by - 1.0) > _ALIKE]
         if told.wait_s:
             said.append(f"{quantities.seconds(told.wait_s)} of wait before a request is read")

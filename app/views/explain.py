@@ -56,16 +56,17 @@ def main() -> None:
 
 def _operators_and_chart(step: operators.Step, part: str) -> tuple[dict[str, Figure], pd.DataFrame]:
     """Draw the operators of a step, a chart beside them, and the chosen operator below."""
+    st.markdown(operators.total(step))
     st.caption(
         f"{sidebar.describe(step.setup)} · one device. Choose a row, or click in the chart: it is "
-        "marked in both and explained below."
+        "marked in both and explained below the table."
     )
     left, right = st.columns(2, gap="medium")
     with left:
         table = operators.operators(step)
+        operators.detail(step)
     with right:
         figures = CHARTS[part](step)
-    operators.detail(step)
     return figures, table.drop(columns="id")
 
 

@@ -22,7 +22,7 @@ parts: dict[str, Callable[[], None]] = {}
 if files.reports:
     parts |= profile.parts_of(files.reports)
 if files.results:
-    parts |= benchmark_answer.parts_of(files.results)
+    parts |= benchmark_answer.parts_of(files.results, files.ran)
 parts |= small_files.parts_of(files)
 if not parts:
     st.info("A server's log holds limits and no measured run: add a benchmark's result to it.",

@@ -45,13 +45,13 @@ class StepCorrection:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the correction of a single configuration."""
-        scales = {"steps": self.steps, "prompts in them": self.prompts}
+        scales = {"steps": self.steps, "prompts in a step": self.prompts}
         said = [
             f"{name} x {float(scale[0]):.3g}"
             for name, scale in scales.items()
             if scale.size == 1 and abs(float(scale[0]) - 1.0) > _WORTH_A_WORD
         ]
-        return (f"measured runs near this load: {', '.join(said)}",) if said else ()
+        return (f"corrected by measured runs near this load: {', '.join(said)}",) if said else ()
 
     def seconds(self, total: Array, host: Array, least: Array, *, reads: bool = False) -> Array:
         """Corrected time of steps [s], [configs], at least their bounds `least`.

@@ -198,7 +198,8 @@ def _refuse_some_kernels(step: Expected, reports: Sequence[Report], phase: str) 
     runs = sum(step.operators["runs"])
     if launched < _A_STEP * runs:
         raise InvalidValue(
-            f"ncu timed {launched:,} launches, and a step of {phase} runs {runs:,.0f} operators: "
+            f"ncu timed {launched:,} launch{'es' if launched != 1 else ''}, and a step of {phase} "
+            f"runs {runs:,.0f} operators: "
             "selected kernels do not make a step; `ridgeline import` and page Upload show "
             "what each "
             "reaches"

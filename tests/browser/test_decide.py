@@ -74,7 +74,7 @@ def test_a_click_on_a_point_opens_it_as_the_scenario(open_page):
 
 @pytest.mark.slow
 def test_the_report_and_the_plan_are_saved(open_page):
-    page = open_page("plan", plan_tab="Take it along", **QUESTION)
+    page = open_page("plan", plan_tab="Download", **QUESTION)
     with page.expect_download() as saving:
         page.get_by_role("button", name="Report (HTML)").click()
     text = Path(saving.value.path()).read_text(encoding="utf-8")

@@ -58,10 +58,10 @@ def controls() -> tuple[float, bool]:
     return LEVELS[level], simulate
 
 
-def parts_of(results: Results) -> Parts:
+def parts_of(results: Results, ran: Mapping[str, Any]) -> Parts:
     """The parts of page Upload for results, by title, in their order; {} for none.
 
-    Each draws the facts about what ran before its own content.
+    Each draws the facts about what ran before its own content.  ran: as of `Uploaded`.
     """
     shown: Mapping[str, Callable[[Answer], None]] = {
         "Is it well tuned": well_tuned,
@@ -70,33 +70,37 @@ def parts_of(results: Results) -> Parts:
         "Learn": lambda found: show_learning(found.runs),
         "History": lambda found: show_history(results, found.comparison),
     }
-    return {name: partial(_drawn, results, draw) for name, draw in shown.items()}
+    return {name: partial(_drawn, results, ran, draw) for name, draw in shown.items()}
 
 
 def _drawn(
     results: Results,
+    ran: Mapping[str, Any],
     draw: Callable[[Answer], None],
 ) -> None:
-    answer = identified([one for _, measurements in results.values() for one in measurements])
+    measured = [one for _, measurements in results.values() for one in measurements]
+    answer = identified(measured, ran)
     if answer is not None:
         with saying_errors():
             draw(answer)
 
 
-def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
+def identified(
+    measured: Sequence[ServingMeasurement], proposed: Mapping[str, Any]
+) -> Answer | None:
     """Draw the facts about what ran, with notes; returns the runs with their prediction.
 
-    None if nothing can be predicted yet.
+    None if nothing can be predicted yet.  proposed: as for `question_form`.
     """
     try:
         runs = deployments(measured, panels.given())
     except RidgelineError as error:
         say_error(error)
-        panels.question_form(deployments(measured))
+        panels.question_form(deployments(measured), proposed)
         return None
     show_identity(identity.of_run(runs[0]), "benchmark_identity", panels.say)
     panels.show_filled(runs)
-    panels.question_form(runs)
+    panels.question_form(runs, proposed)
     if not any(run.resolved for run in runs):
         return None
     level, simulate = controls()

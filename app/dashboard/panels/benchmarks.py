@@ -39,9 +39,9 @@ def say(name: str, value: str) -> None:
     st.session_state[_GIVEN] = {**given(), name: value}
 
 
-def question_form(asked: Sequence[Deployment]) -> None:
-    """Draw a form for what the files lack, filled from the sidebar's scenario, and store the
-    answers.
+def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> None:
+    """Draw a form for what the files lack, filled from `proposed` and the sidebar's scenario, and
+    store the answers.
 
     A box below it overrides what the files state.
     """
@@ -61,20 +61,26 @@ def question_form(asked: Sequence[Deployment]) -> None:
     with st.form("benchmark_form"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             said = {
-                name: _field(name, missing[name].assumed if name in missing else "")
+                name: _field(name, missing[name].assumed if name in missing else "", proposed)
                 for name in names
             }
         if st.form_submit_button("Predict", icon=":material/play_arrow:"):
             st.session_state[_GIVEN] = {name: value for name, value in said.items() if value}
             st.rerun()
     if needed:
-        st.caption("The form proposes the sidebar's scenario. State what ran, then press Predict.")
+        st.caption(
+            "The form states what ran, as the sample's source tells. Press Predict."
+            if proposed
+            else "The form proposes the sidebar's scenario. State what ran, then press Predict."
+        )
 
 
-def _field(name: str, assumed: str) -> Any:
-    """A field of the form with its earlier value, otherwise the sidebar's or the assumed one."""
+def _field(name: str, assumed: str, proposed: Mapping[str, Any]) -> Any:
+    """A field of the form with its earlier value, otherwise the proposed, the sidebar's or the
+    assumed one.
+    """
     scenario = sidebar.chosen_setup().scenario
-    before = given().get(name) or getattr(scenario, name, None)
+    before = given().get(name) or proposed.get(name) or getattr(scenario, name, None)
     key, label = f"benchmark_{name}", _LABELS[name]
     choices: dict[str, Callable[[], Sequence[str]]] = {
         "model": name_options.shipped_models, "system": name_options.library_systems,
@@ -84,10 +90,10 @@ def _field(name: str, assumed: str) -> Any:
     if name in choices:
         listed = list(choices[name]())
         usual = assumed if assumed in listed else listed[0]
-        proposed = str(before or usual)
-        if proposed not in listed:  # an alias, or a hub model
-            listed.insert(0, proposed)
-        at = listed.index(proposed)
+        first = str(before or usual)
+        if first not in listed:  # an alias, or a hub model
+            listed.insert(0, first)
+        at = listed.index(first)
         return st.selectbox(
             label, listed, at, key=key, width=260, filter_mode=name_options.FILTER,
             format_func=lambda word: word or AUTO,

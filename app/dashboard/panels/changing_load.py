@@ -17,8 +17,10 @@ from app.jobs import SIMULATING
 from app.question import literals
 from app.question.extras import extras_of, read_extras
 from app.question.parameter import Parameter
+from app.scaling.capacity import with_targets
 from app.scaling.job_work import enough, follow
 from app.scenario.setup import Setup
+from app.simulation.run import targets_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import InvalidValue
@@ -42,7 +44,7 @@ _OWN_COLUMNS: Mapping[str, Column] = {
         ("all_there", "Time without losses", "share"), ("usd_per_month", "Cost a month", "$"),
     )
 }  # fmt: skip
-_VERBS = {"Follow the load": ("scale", follow), "How many last?": ("availability", enough)}
+_VERBS = {"Follow the load": ("scale", follow), "How many replicas?": ("availability", enough)}
 
 
 def page() -> None:
@@ -51,7 +53,8 @@ def page() -> None:
     strip.say(setup.scenario, "scale")
     st.caption(
         "Requests come one by one over a day whose busiest hour has the question's rate, or as a "
-        "trace recorded them; replicas start, load their weights, serve, leave and are lost."
+        "trace recorded them; replicas start, load their weights, serve, leave and are lost. "
+        f"{_targets(setup)}"
     )
     with st.form("scaling_form", border=False):
         given = _form()
@@ -61,11 +64,21 @@ def page() -> None:
                     _start(setup, label, given)
     shown = kept_result(JOB, RESULT, "scaling")
     if shown is None:
+        if is_running(JOB):
+            return
         st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
         return
     before, document = shown
     say_if_earlier(before, setup)
     (_follows if "following" in document else _lasts)(document, before)
+
+
+def _targets(setup: Setup) -> str:
+    """The targets of each request, in a sentence."""
+    targets = targets_of(with_targets(setup.scenario)).items()
+    each = ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in targets)
+    unused = "; the form's targets on the whole load are not" if setup.scenario.target else ""
+    return f"The targets of each request are used, under More: {each}{unused}."
 
 
 def _form() -> dict[str, str]:

@@ -91,11 +91,12 @@ def _figures(batches: Mapping[str, Setup], estimates: Mapping[str, Estimate]) ->
     table = {name: display_tables.estimate_figures(one) for name, one in estimates.items()}
     words = display_tables.comparison_words(table)
     high = display_tables.height(words)
+    st.caption(f"{batches_words(batches)} Part Figures compares deployments under load.")
     with st.container(height=high, border=False):  # has it before it is drawn
         draw_table(words, "comparison")
     st.caption(
-        f"{batches_words(batches)} In square brackets the 80 % interval from held-out "
-        f"measurements, in round ones the change against {next(iter(estimates))}."
+        "In square brackets the 80 % interval from held-out measurements, in round ones the change "
+        f"against {next(iter(estimates))}."
     )
     return display_tables.comparison_numbers(table)
 

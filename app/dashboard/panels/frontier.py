@@ -119,12 +119,17 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     export.chart(figure, key, f"{y.words} against {x.words}",
                  clicked=lambda: _opened(key, curves))  # fmt: skip
     done = st.session_state.get("frontier_opened")
+    diamonds = (
+        "Diamonds are measured runs at these lengths, or the nearest at others; their bars are the "
+        "80 % interval predicted there."
+        if any(curve.measured for curve in curves)
+        else "No measured run has this model on one of these systems under its engine, in this "
+        "format."
+    )
     st.caption(
         (f"Opened as the scenario: **{plain(done)}**. " if done else "")
         + f"{sum(map(len, curves)):,} points that run without waiting, and their frontiers. "
-        "Beside a point: its degrees and users. Diamonds are measured runs at these lengths, or "
-        "the nearest at others; their bars are the 80 % interval predicted there. A click opens a "
-        "point as the scenario."
+        f"Beside a point: its degrees and users. {diamonds} A click opens a point as the scenario."
     )
     _at_speed(curves, float(speed), y)
     rows = [row for curve in curves for row in _vertices(curve, axes)]
@@ -160,7 +165,8 @@ def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     draw_table(rows, "speed_table")
     st.caption(
         f"Where every user has {speed:g} tokens/s or more. In brackets the 80 % interval; ★ is the "
-        "best of those that have one. Cost is the rent of all devices over the output tokens."
+        "best of those whose figures all have one. Cost is the rent of all devices over the output "
+        "tokens."
     )
 
 
@@ -191,7 +197,7 @@ def _row(
         ),
         "$ per 1M out, rented": quantities.dollars(cost) if isfinite(cost) else None,
         "nearest measured run": f"{apart(run, degrees, row['users'], lengths)} ({run.source})"
-        if run else "none of this model, system, engine and format",
+        if run else "none",
     }  # fmt: skip
 
 

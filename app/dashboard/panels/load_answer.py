@@ -23,6 +23,8 @@ from app.wording import quantities
 from app.wording.markdown import plain, unbroken
 
 _SEQUENCES = COLUMNS["sequences_per_s_per_device"]
+#: Share of TPOT from which what prompts of other requests add to it is said.
+_WORTH_A_WORD = 0.05
 
 
 def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
@@ -95,6 +97,9 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
+    others = float(row["tpot_s"]) - float(step.total_s[0])
+    if others > _WORTH_A_WORD * row["tpot_s"] and not setup.scenario.speculation:
+        said += f" Others' prompts add {quantities.seconds(others)} to TPOT."
     limits = quantities.limits(f"A decode step of {size:,}", parts)
     return f"{said} {limits}; {quantities.advice('it', caches.levers(batch)['decode'], parts)}."
 
@@ -103,13 +108,17 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
     said = []
     if bounds:
         what = "users" if load.name == "concurrency" else "requests/s"
+        beyond = any(_beyond_the_median(one) for one in bounds)
         said.append(
-            f"**{most:,.4g} {what}** is the most within the targets on means and medians"
-            if most
-            else f"No number of {what} is within the targets"
+            f"no number of {what} is within the targets"
+            if not most
+            else f"**{most:,.4g} {what}** is the most within the targets"
+            if not beyond
+            else f"at most **{most:,.4g} {what}** can be within the targets: beyond that even the "
+            "median misses one"
         )
-    if any(one.figure.percentile not in (0, 50) for one in latency_bounds(setup, all_=True)):
-        said.append("percentiles beyond the median need a simulation: part Simulate")
+        if beyond:
+            said.append("part Simulate tells percentiles above the median")
     said.append(f"ranges and bands are 80 % intervals; {plain(load_curves.basis(setup))}")
     words = ". ".join(one[0].upper() + one[1:] for one in said)
     return f"{words}."
@@ -118,10 +127,8 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
 # ------------------------------------------------------------------------------- targets
 
 
-def latency_bounds(setup: Setup, *, all_: bool = False) -> list[Target]:
-    """The question's targets on TTFT and TPOT that the closed form covers: means and medians.
-
-    all_: also those on percentiles.
+def latency_bounds(setup: Setup) -> list[Target]:
+    """The question's upper limits of TTFT and TPOT.
 
     Raises:
         InvalidValue: an invalid target.
@@ -130,12 +137,19 @@ def latency_bounds(setup: Setup, *, all_: bool = False) -> list[Target]:
     return [
         one for one in judged(targets, setup.scenario.osl)
         if one.figure.latency in ("ttft", "tpot") and one.below
-        and (all_ or one.figure.percentile in (0, 50))
     ]  # fmt: skip
 
 
+def _beyond_the_median(target: Target) -> bool:
+    return target.figure.percentile > 50
+
+
 def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
-    """Columns of a curve with their upper limits."""
+    """Columns of a curve with their upper limits.
+
+    The closed form has means and medians: a percentile above the median is no smaller than it, so a
+    load whose median exceeds the target misses it.
+    """
     return tuple(
         (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
         for one in bounds

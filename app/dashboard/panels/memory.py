@@ -60,7 +60,7 @@ def draw(step: Step) -> dict[str, Figure]:
 
     parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
     bar = memory.single(parts, limits, look)
-    export.chart(bar, "memory-now", "Memory of what is asked against capacity")
+    export.chart(bar, "memory-now", "Memory of the question against capacity")
 
     over = _over_an_axis(setup, limits, step)
     with st.popover("How these numbers come about", icon=":material/function:"):
@@ -118,11 +118,12 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     export.chart(over, "memory-over", f"Memory per device over {axis}")
     what = "sequences" if axis == "batch" else "input tokens"
     stops = (
-        f"A static batch stops fitting beyond {quantities.count(most)} {what}"
+        f"A static batch, whose sequences all reach their full length, stops fitting beyond "
+        f"{quantities.count(most)} {what}"
         if most
         else "It fits nowhere here"
     )
-    st.caption(f"▲ what is asked. {stops}.")
+    st.caption(f"▲ marks the question. {stops}.")
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     with st.expander("As a table", icon=":material/table:"):

@@ -65,6 +65,16 @@ def chosen_row(phase: str) -> int | None:
     return int(row) if of == phase and row.isdecimal() else None
 
 
+def total(step: Step) -> str:
+    """How long the step takes, and its operators of that, a sentence of Markdown."""
+    whole = intervals.step_latency(step.estimate, step.phase)
+    alone = float(step_of(step.estimate, step.phase).operators_s[:, 0].sum())
+    return (
+        f"A {step.phase} step takes **{quantities.seconds(whole.seconds)}** (80 %: {whole.trust}), "
+        f"its operators alone {quantities.seconds(alone)}."
+    )
+
+
 def operators(step: Step) -> pd.DataFrame:
     """Draw the table of operators, the costliest first; returns it whole."""
     whole = display_tables.operator_rows(step.table, step.phase)
@@ -93,15 +103,10 @@ def detail(step: Step) -> None:
         f"{op.kind} · {builder_and_trace.operator_place(op)} · {op.count:,.0f} × a step · "
         f"`{op.module or 'model'}`"
     )
-    left, right = st.columns(2, gap="medium")
-    with left:
-        if flops := operator_detail.flops_formula(op):
-            value = quantities.flops(operator_detail.scalar(op.flops))
-            st.markdown(f"**FLOPs** of a run = {flops.symbols}  \n= {flops.numbers} = **{value}**")
-            st.caption(flops.meanings)
-        with st.expander("How its time is predicted", icon=":material/function:"):
-            st.markdown(
-                worked_example.markdown(worked_example.work_through(priced, row), step.phase)
-            )
-    with right:
-        draw_table(operator_detail.tensor_rows(op), "operator_tensors")
+    if flops := operator_detail.flops_formula(op):
+        value = quantities.flops(operator_detail.scalar(op.flops))
+        st.markdown(f"**FLOPs** of a run = {flops.symbols}  \n= {flops.numbers} = **{value}**")
+        st.caption(flops.meanings)
+    draw_table(operator_detail.tensor_rows(op), "operator_tensors")
+    with st.expander("How its time is predicted", icon=":material/function:"):
+        st.markdown(worked_example.markdown(worked_example.work_through(priced, row), step.phase))

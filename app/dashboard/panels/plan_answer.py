@@ -57,7 +57,7 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
         planned = _nothing(searched, planned)
     named, rows = planned.document, planned.systems
     if named["plans"]:
-        _best(named, pending)
+        _best(named, ", ".join(one.words for one in planned.answer.found.targets), pending)
     draw_table([plan_systems.words(row, pending) for row in rows], "plan_systems")
     if named["others"]:
         other, near = named["others"][0], named["others"][0].get("nearest")
@@ -71,13 +71,13 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
         "All plans": lambda: _plans(named),
         "Why not the others": lambda: _others(named),
         "Check it": lambda: _measure(named),
-        "Take it along": lambda: _downloads(
+        "Download": lambda: _downloads(
             named, planned.answer, startable,
             lambda: plan_answers.as_stated(searched, setup.scenario),
         ),
     }  # fmt: skip
     if pending == _SOON:
-        tabs |= dict.fromkeys(("Start it", "Check it", "Take it along"), _follows)
+        tabs |= dict.fromkeys(("Start it", "Check it", "Download"), _follows)
     draw_tabs(tabs, "plan_tab")
     if pending == _SOON:
         return
@@ -109,7 +109,7 @@ def _follows() -> None:
 # ------------------------------------------------------------------------------- the best
 
 
-def _best(named: Named, pending: str) -> None:
+def _best(named: Named, targets: str, pending: str) -> None:
     best, fewest = named["plans"][0], named["fewest_devices"]
     st.markdown(f"**{best['devices']} × {best['system']}: {short(best)}**")
     with st.grid(5, min_column_width=150, key="cards"):
@@ -136,9 +136,7 @@ def _best(named: Named, pending: str) -> None:
             else quantities.NOT_VALIDATED
             if share is None
             else quantities.chance(share),
-            ", ".join(named["targets"]) or "no targets"
-            if known or share is None
-            else quantities.NOT_VALIDATED,
+            targets or "no targets" if known or share is None else quantities.NOT_VALIDATED,
             "Probability from the intervals of held-out measurements, corrected for having chosen "
             "the best of many; kinds of deployments without validation have intervals twice as "
             "wide.",
@@ -163,26 +161,30 @@ def _beside(named: Named) -> None:
 
 
 def _margin(named: Named, name: str) -> str:
-    shares = [
-        share
+    """How far the tightest target on a latency is away, "" without one."""
+    margins = [
+        (share, target.partition("_")[2])
         for target, share in named["plans"][0]["margins"].items()
         if target.partition("_")[0] == name and share is not None
     ]
-    return f"{quantities.percent(min(shares))} below target" if shares else ""
+    if not margins:
+        return ""
+    share, percentile = min(margins)
+    return f"{percentile or 'mean'} {quantities.percent(share)} below target"
 
 
 def _nothing(searched: Searched, planned: Planned) -> Planned:
     """Draw the changes that would make a plan possible; returns the answer with them."""
-    st.warning(
-        "No deployment of this space meets every target. What would have to change, each priced "
-        "anew:", icon=":material/block:",
-    )  # fmt: skip
+    st.warning("No deployment in the search space meets every target.", icon=":material/block:")
     try:
         changed = plan_answers.with_changes(searched, planned)
     except RidgelineError as error:
         say_error(error)
         return planned
-    for change in changed.answer.changes:
+    changes = changed.answer.changes
+    st.markdown("Any one of these changes would allow a plan:" if changes else
+                "None of the single changes that were tried would allow a plan.")  # fmt: skip
+    for change in changes:
         st.markdown(f"- {plain(change.words)}")
     return changed
 

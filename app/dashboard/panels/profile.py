@@ -39,9 +39,9 @@ def cards(figures: dict) -> None:
         "Device busy": in_words(figures["busy_time_s"], "s"),
         "Idle": in_words(figures["idle_share"], "share"),
         "Launch delay": in_words(figures["launch_delay_s"], "s"),
-        "Of no operator": in_words(figures["unattributed_share"], "share"),
+        "Without an operator": in_words(figures["unattributed_share"], "share"),
     }
-    help_of = {"Of no operator": "Kernel time that the report assigns to no operator."}
+    help_of = {"Without an operator": "Kernel time that the report assigns to no operator."}
     with st.grid(6, min_column_width=140):
         for name, value in values.items():
             st.metric(name, value, border=True, help=help_of.get(name))
@@ -62,7 +62,7 @@ def show_table(table: pd.DataFrame, key: str) -> None:
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
     config: dict[str, Any] = {c: number(format="%.1f") for c in shown if "[µs]" in c}
     config["share"] = bar(format="percent", min_value=0, max_value=1)
-    draw_table(shown, key, height=430, column_config=config)
+    draw_table(shown, key, height=min(430, display_tables.height(shown)), column_config=config)
 
 
 def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
@@ -113,6 +113,8 @@ def show_classes(report: Report) -> None:
     time_s = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
+    if not time_s.sum() > 0.0:
+        return
     title = "Kernel time by operator class"
     bars = {chart_text(report.label[:24]): time_s.to_dict()}
     export.chart(kernel_charts.time_by_class(bars, title, export.look()), "report-classes", title)

@@ -48,7 +48,7 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
             typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
             sent, first = _send_buttons(bare)
         if bare:
-            st.caption("This machine is not calibrated yet: once, up to two minutes, kept.")
+            st.caption("This machine is not calibrated yet. That takes up to two minutes, once.")
         grid = sweep_fields() if mode == SWEEP else {}
         with st.expander("Sizes, layers, device, profile", icon=":material/tune:"):
             overrides = [] if grid else workload()
@@ -138,7 +138,9 @@ def predicted_beside_measured(run: str) -> None:
 
 def run_panel() -> None:
     """Draw the form of a run, its progress and result, and the kept runs."""
-    st.caption(f"{abilities()} A run times random weights of a model's true shapes on this server.")
+    st.caption(
+        f"{abilities()} A run times a model's true shapes with random weights on this server."
+    )
     with saying_errors():
         if visitor.may_measure("ridgeline runs start"):
             show_interrupted(MEASURING)

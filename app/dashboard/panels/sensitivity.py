@@ -64,10 +64,11 @@ def answers(setup: Setup) -> None:
     heads = {column.head: signed for column in FIGURES.values()}
     draw_table(table, "elasticities", column_config=heads)
     st.caption(
-        "Elasticities: percent of the figure for one percent of the resource, priced anew: a "
-        "resource that binds no operator counts, too, as arithmetic and memory traffic of a kernel "
-        "overlap in part. Those of a time add up to −1 where only these resources make it; what is "
-        "missing is the latency of links. Under load, capacity counts where the cache is full."
+        "Elasticities: by how many percent a figure changes if the resource grows by one percent. "
+        "A resource that limits no operator can count, too, because arithmetic and memory traffic "
+        "of a kernel overlap only in part. The elasticities of a latency add up to about −1, "
+        "less where link latency counts, which none of them shortens. Memory capacity counts where "
+        "the KV cache is full."
     )
     export.downloads("sensitivity", shown, table, setup)
 
@@ -84,8 +85,9 @@ def ridges(setup: Setup) -> None:
             for name, place in ridge.crossings.items():
                 st.markdown(f"- {_crossing_words(name, place, ridge)}")
     st.caption(
-        "By the bound of each operator. The break-even batch is where the whole decode step is "
-        "limited by memory traffic and arithmetic alike: below it a larger batch is nearly free."
+        "By the bound of each operator. At a ridge, arithmetic and memory traffic take equally "
+        "long. Below that of the matrix products, a larger batch costs them almost nothing, "
+        "because the weights are read anyway; attention reads a KV cache for each sequence."
     )
 
 

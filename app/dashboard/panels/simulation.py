@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -14,6 +15,7 @@ from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
+from app.planning.targets import judged, parse_targets
 from app.question.groups import LOAD, PRICES
 from app.question.parameters import PARAMETERS
 from app.question.query import Query, ask
@@ -37,11 +39,12 @@ def simulation_panel(setup: Setup) -> None:
     """Draw the form, run its simulation, and show the last simulation of this session."""
     st.caption(
         "Requests go through the engine's scheduler one by one: chunked prompts, the KV cache, "
-        "preemption, prefix reuse. The figures above are a formula for the mean of the same; here "
-        "are percentiles."
+        "preemption, prefix reuse. The figures above come from a formula for the mean; a "
+        "simulation has percentiles, too."
     )
     left = (name for name in setup.scenario.changed() if name in LEFT_OUT["simulate"])
-    if unused := [name for name in left if PARAMETERS[name].group not in (LOAD, PRICES)]:
+    if unused := [name for name in left if PARAMETERS[name].group not in (LOAD, PRICES)
+                  and name != "target"]:  # fmt: skip
         st.caption(f"Not simulated: {', '.join(unused)}.")
     if st.button(
         "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
@@ -50,7 +53,8 @@ def simulation_panel(setup: Setup) -> None:
             _start(setup, query_of(setup.scenario))
     shown = kept_result(JOB, RESULT, "simulation")
     if shown is None:
-        st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
+        if not is_running(JOB):
+            st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
         return
     before, answer = shown
     say_if_earlier(before, setup)
@@ -108,6 +112,8 @@ def _show(setup: Setup, answer: Run) -> None:
     st.caption(_words(answer, named))
     for sentence in answer.refusals:
         st.warning(plain(sentence), icon=":material/warning:")
+    for sentence in target_sentences(setup.scenario, named):
+        st.markdown(plain(sentence))
     _cards(named)
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
@@ -134,6 +140,26 @@ def _words(answer: Run, named: Mapping[str, Any]) -> str:
         + (f" · {quantities.percent(named['cached_share'])} of the prompts from the cache"
            if named["cached_share"] else "")
     )  # fmt: skip
+
+
+def target_sentences(q: Question, named: Mapping[str, float]) -> list[str]:
+    """Whether the figures of a simulation meet the targets, a sentence per target.
+
+    Raises:
+        InvalidValue: an invalid target.
+    """
+    said = []
+    stated = parse_targets(", ".join(q.target)) if q.target else ()
+    for target in judged(stated, q.osl):
+        figure = target.figure
+        of_all = figure.latency and not figure.percentile
+        value = named.get(f"{figure.latency}_mean_s" if of_all else figure.column)
+        if value is None:
+            continue
+        name = f"Mean {figure.title}" if of_all else figure.title
+        verdict = "meets" if target.met(np.asarray(value)) else "misses"
+        said.append(f"{name} is {figure.shown(value)} and {verdict} its target ({target.limit}).")
+    return said
 
 
 def _cards(named: Mapping[str, Any]) -> None:

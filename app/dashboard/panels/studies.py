@@ -15,8 +15,11 @@ from app.dashboard import caches, export, sidebar, strip
 from app.dashboard.load import as_batch
 from app.dashboard.widgets import choose, draw_table, saying_errors
 from app.decide.study import Study, label, study
+from app.line.sentence import sentence, words
+from app.question.query import ask
 from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
+from app.wording.markdown import plain
 from hardware_db import yaml_document
 
 _FOLDER = Path(__file__).parents[2] / "samples" / "studies"
@@ -51,7 +54,11 @@ def show(setup: Setup) -> None:
                           format_func=lambda one: charts.FIGURES[one].head,
                           bind="query-params")  # fmt: skip
     with saying_errors():
-        _show(_priced(text), figure)
+        found = _priced(text)
+        base = ask("estimate", yaml_document.parse(text, "study")["question"]).question
+        asked = plain(words(sentence(base, "estimate")))
+        st.caption(f"Each combination changes this question: {asked}.")
+        _show(found, figure)
 
 
 def _show(found: Study, figure: str) -> None:

@@ -25,8 +25,9 @@ _SETTINGS = "max_num_seqs=8,16,32,64 max_num_batched_tokens=512,2048 kv=checkpoi
 def show_tuning() -> None:
     """Draw the form, the progress of its job and the result."""
     st.caption(
-        "Few runs instead of all: the settings are predicted, run, learned from. Here the "
-        "simulator stands in for the server; a real one is started from the command line."
+        "Finds good settings of an engine in few runs: every setting is predicted, the most "
+        "promising one is run, and its result corrects the predictions. Here the simulator takes "
+        "the place of the server; `ridgeline tune` starts a real one."
     )
     with st.form("tune_form"):
         question = st.text_input("Question", _QUESTION, key="tune_question")

@@ -95,7 +95,7 @@ def test_the_command_and_the_document_have_the_report(answer, printed, result):
     words = printed("compare", path)
     assert (
         "where the time of a request goes" in words
-        and "what to change, by the saving of E2E" in words
+        and "what to change, and what it saves of E2E" in words
     )
 
 

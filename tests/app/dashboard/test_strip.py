@@ -77,7 +77,7 @@ def test_the_strip_says_what_frontiers_compare(axis: str, said: str):
 
 
 def test_the_strip_says_an_account_and_nothing_of_a_worked_study():
-    assert sentence(shown("plan", part="Economics")).startswith("Account for **Llama-3.1-8B**")
+    assert sentence(shown("plan", part="Economics")).startswith("Price **Llama-3.1-8B**")
     worked = shown("chip_lab", part="Study")
     assert not [text for text in worked.markdown if text.value.startswith("Vary")]
     own = shown("chip_lab", part="Study", study="The question above")

@@ -62,6 +62,15 @@ def test_every_candidate_that_runs_is_a_point_once(answer):
     assert sorted(meets) == sorted(np.flatnonzero(answer.found.feasible))
 
 
+def test_a_plan_that_meets_the_targets_only_when_simulated_is_drawn_as_one_that_meets_them():
+    question = {"rate": 10.0, "target": "p99 tpot < 40ms", "devices": "1:8", "system": "h100"}
+    found = asking.plan("meta-llama/Llama-3.1-70B", pools="aggregated", **question).answer
+    shown = points(found, ACROSS["interactivity"], UPWARDS["per_device"])
+    meets = np.concatenate([series.at for series in shown.series if series.meets])
+    assert {plan.at for plan in found.short.plans} <= set(meets)
+    assert len(meets) == document(found)["meet_targets"]
+
+
 def test_tokens_per_dollar_and_per_megawatt_follow_from_cost_and_energy(answer):
     columns = answer.found.candidates.columns
     np.testing.assert_allclose(

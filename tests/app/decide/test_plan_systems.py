@@ -53,6 +53,7 @@ def test_what_meets_the_targets_stands_first_and_what_does_not_says_what_it_lack
         assert verdict.startswith("no: ") == bool(row["lacks"])
     alone = {**found[0], "probability": None}
     assert plan_systems.words(alone)["Meets all targets"] == "yes, not validated"
+    assert plan_systems.words({**found[0], "margins": {}})["Meets all targets"] == "no targets"
 
 
 def test_what_nothing_validates_is_taken_as_even_and_not_as_sure():

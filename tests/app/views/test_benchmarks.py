@@ -133,3 +133,12 @@ def test_a_sample_is_read(name):
     app = opened("upload").pills("upload_samples").set_value([name]).run()
     assert not app.exception and not app.error
     assert app.selectbox("benchmark_model").value
+
+
+def test_a_sample_proposes_what_ran_and_is_predicted_by_one_more_click():
+    app = opened("upload").pills("upload_samples").set_value([next(iter(uploads.RESULT_SAMPLES))])
+    app = app.run()
+    assert "as the sample's source tells" in words(app)
+    assert app.selectbox("benchmark_system").value == "h200-sxm-141gb"
+    app = pressed(app, "Predict")
+    assert not app.exception and not app.error and len(charts(app)) >= 2

@@ -32,11 +32,17 @@ def test_users_are_refused_with_what_to_give_and_so_is_what_cannot_be_typed():
     assert "max_replicas" in app.error[0].value
 
 
+def test_the_targets_that_requests_are_judged_by_are_said():
+    said = opened("plan", **SMALL, target="p99 tpot < 9ms").caption
+    assert any("TPOT 25.0 ms; the form's targets on the whole load are not" in one.value
+               for one in said)  # fmt: skip
+
+
 @pytest.mark.slow
 def test_the_buttons_show_both_ways_and_how_many_last():
     app = finished(pressed(opened("plan", **SMALL), "Follow the load"), "scaling_job")
     assert not app.exception and len(charts(app)) == 3
     assert cards(app)["Within the targets"]
     assert any("fixed replicas" in said.value for said in app.markdown)
-    app = finished(pressed(app, "How many last?"), "scaling_job")
+    app = finished(pressed(app, "How many replicas?"), "scaling_job")
     assert not app.exception and int(cards(app)["With 1 lost"]) > int(cards(app)["While all serve"])

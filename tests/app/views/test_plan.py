@@ -157,7 +157,7 @@ def test_a_point_of_a_visitors_own_system_opens_that_by_its_name():
 
 @pytest.mark.slow
 def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
-    ask = {**ASKED, "engines": "vllm", "plan_tab": "Take it along"}
+    ask = {**ASKED, "engines": "vllm", "plan_tab": "Download"}
     app = answered(**ask, plan_deployment="kubernetes")
     assert not app.exception and not app.error
     files = {expander.label: expander.code for expander in app.expander if expander.code}
@@ -170,7 +170,7 @@ def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
 
 
 def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
-    app = answered(plan_tab="Take it along", engines="sglang", rank="devices",
+    app = answered(plan_tab="Download", engines="sglang", rank="devices",
                    **{**ASKED, "devices": "1:16"})  # fmt: skip
     assert not app.exception and not app.error
     command = next(block.value for block in app.code if block.value.startswith("ridgeline plan"))

@@ -1,5 +1,7 @@
 """Page Answer, part Load curves: the curves, and overload and waiting in words."""
 
+import re
+
 import pytest
 import ridgeline
 from streamlit.testing.v1 import AppTest
@@ -57,6 +59,28 @@ def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
     shapes = charts(app)[1]["layout"]["shapes"]
     (shade,) = (shape for shape in shapes if shape["type"] == "rect")
     assert shade["x0"] == pytest.approx(stable) and shade["x1"] > table["rate"].max()
+
+
+def test_a_load_whose_median_misses_a_percentile_target_is_beyond_the_most():
+    setup = Setup(Question())
+    median = load_curves.curve(setup, "concurrency").set_index("concurrency")["tpot_median_s"]
+    said = captions(opened("answer", target=f"p99 tpot < {median[64]:.6f}s"))
+    most = int(re.search(r"at most \*\*(\d+) users\*\* can be within", said, re.I).group(1))
+    assert 32 < most <= 65
+    assert "Part Simulate tells percentiles" in said
+    assert "is the most within the targets" in captions(opened("answer", target="tpot < 20ms"))
+
+
+def test_the_causes_say_what_prompts_of_others_add_to_tpot():
+    app = opened("answer", concurrency=16, isl=8000, osl=100)
+    said = next(text.value for text in app.markdown if "of waiting" in text.value)
+    step, others = (
+        float(re.search(words, said).group(1))
+        for words in (r"% of ([\d.]+)\sms\)", r"prompts add ([\d.]+)\sms")
+    )
+    assert cards(app)["TPOT"] == quantities.seconds((step + others) / 1e3)
+    app = opened("answer", concurrency=16, isl=16, osl=512)
+    assert not any("Others' prompts" in text.value for text in app.markdown)
 
 
 def test_a_link_that_states_a_rate_asks_about_arrivals():

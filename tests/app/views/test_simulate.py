@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -154,6 +156,15 @@ def test_users_that_start_together_wait_longer():
     )
     assert "320 requests in" in words(burst)
     assert cards(burst)["TTFT, median"] != cards(steady)["TTFT, median"]
+
+
+def test_a_simulation_says_whether_it_meets_the_targets():
+    targets = "p99 tpot < 1ms, ttft < 10s, usd_per_mtok < 5"
+    app = pressed(opened("answer", **SMALL, target=targets), "Simulate")
+    said = " ".join(text.value for text in app.markdown)
+    assert re.search(r"TPOT p99 is [\d.]+ ms and misses its target \(.?< 1.00 ms\)", said)
+    assert re.search(r"Mean TTFT is [\d.]+ ms and meets its target \(.?< 10.0 s\)", said)
+    assert "Not simulated" not in words(app) and "$ per Mtok out is" not in said
 
 
 def test_what_is_not_simulated_is_named():
