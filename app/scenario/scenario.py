@@ -113,7 +113,7 @@ def placing(question: Question, **given: Any) -> Question:
 def _kept(question: Question, _stamp: frozenset[tuple[Path, int]]) -> Resolved:
     """A question's names looked up; cached until one of the user's own files changes."""
     loaded = model_registry.load(question.model, **cast(dict[str, Any], question.precisions))
-    return combined(question, loaded, hardware_db.load(question.system))
+    return combined(question, loaded, find_system(question.system))
 
 
 def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = None) -> Model:
@@ -135,7 +135,15 @@ def find_system(system: SystemSource | System) -> System:
     Raises:
         RidgelineError: an unknown name, a file that cannot be read.
     """
+    if isinstance(system, str):
+        return _known_system(system, data_folder.stamp())
     return system if isinstance(system, System) else hardware_db.load(system)
+
+
+@lru_cache(maxsize=64)
+def _known_system(name: str, _stamp: frozenset[tuple[Path, int]]) -> System:
+    """A system by name; cached until one of the user's own files changes."""
+    return hardware_db.load(name)
 
 
 def combined(

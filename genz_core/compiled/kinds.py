@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,8 +48,10 @@ class Kind:
         return self.reads or bool((lanes.new == 1.0 + self.drafted).all())
 
 
-def kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, Kind, Some]]:
-    """(degrees as numbers, kind, lanes) of the lanes that each plan prices."""
+def kinds(lanes: Lanes, most: float) -> list[tuple[Parallelism, Kind, Some]]:
+    """(degrees as numbers, kind, lanes) of the lanes that each plan prices; none of them if there
+    are more than `most`.
+    """
     split = lanes.split
     degrees = ((name, getattr(split, name)) for name in OF_GRAPH)
     columns: dict[str, Array] = {name: values for name, values in degrees if np.ndim(values)}
@@ -57,16 +59,18 @@ def kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, Kind, Some]]:
     reads = np.all(lanes.new > 1.0 + lanes.drafted, axis=0)
     given = lanes.fullest is not None, lanes.drafted, lanes.sampled
     if not varying and (reads.all() or not reads.any()):
-        yield _numbers(columns, split, 0), Kind(bool(reads[0]), *given), slice(None)
-        return
+        return [(_numbers(columns, split, 0), Kind(bool(reads[0]), *given), slice(None))]
     code = reads.astype(np.intp)
     for column in varying:
         values, of = np.unique(column, return_inverse=True)
         code = code * len(values) + of
     _, first, of = np.unique(code, return_index=True, return_inverse=True)
-    for at, one in enumerate(first):
-        kind = Kind(bool(reads[one]), *given)
-        yield _numbers(columns, split, int(one)), kind, np.flatnonzero(of == at)
+    if len(first) > most:
+        return []
+    return [
+        (_numbers(columns, split, one), Kind(bool(reads[one]), *given), np.flatnonzero(of == at))
+        for at, one in enumerate(first.tolist())
+    ]
 
 
 def _numbers(columns: Mapping[str, Array], split: Parallelism, at: int) -> Parallelism:

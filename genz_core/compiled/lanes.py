@@ -101,12 +101,24 @@ class Lanes:
             sizes["prompt"],
             sizes.get("fullest"),
         )
-        varying: dict[str, Any] = {
-            name: np.tile(getattr(self.split, name), self.nodes)
-            for name in SPLIT
-            if np.ndim(getattr(self.split, name))
-        }
-        return group, replace(self.split, **varying) if varying else self.split
+        return group, repeated(self.split, self.nodes)
+
+
+def joined(*every: Lanes) -> Lanes:
+    """Lanes of several steps of the same configurations, [steps x configs]."""
+    first, *_ = every
+    sizes: dict[str, Any] = {
+        name: np.concatenate([lanes.sizes[name] for lanes in every], axis=1) for name in first.sizes
+    }
+    return replace(first, split=repeated(first.split, len(every)), **sizes)
+
+
+def repeated(split: Parallelism, times: int) -> Parallelism:
+    """Degrees repeated for several steps, [times x lanes]; plain numbers stay numbers."""
+    degrees: dict[str, Any] = {
+        name: np.tile(column, times) for name in SPLIT if np.ndim(column := getattr(split, name))
+    }
+    return replace(split, **degrees) if degrees else split
 
 
 def sum_nodes(values: Array, weights: Array) -> Array:

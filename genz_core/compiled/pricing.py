@@ -19,8 +19,9 @@ from genz_core.symbolic.symbols import Unresolved
 from genz_core.types import Array, Graph, Mask, Parallelism, Step
 from genz_core.validity import stack
 
-#: number of steps of a kind above which making a plan is faster than pricing through a graph
-_WORTH = 1000
+#: number of steps for each kind beyond two above which making their plans is faster than pricing
+#: them through a graph
+_WORTH = 900
 _PLANS: ByIdentity[Plan | None] = ByIdentity(256)
 
 
@@ -111,10 +112,8 @@ class Plans:
 
 def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
     """The plans of all lanes; None where any lane has none."""
-    told_apart = list(kinds(lanes))
-    if len(told_apart) > 2 and lanes.size * lanes.nodes < _WORTH * len(told_apart):
-        return None
-    if not (lanes.sequences > 0).all():
+    told_apart = kinds(lanes, most=2.0 + lanes.size * lanes.nodes / _WORTH)
+    if not told_apart or not (lanes.sequences > 0).all():
         return None
     found = []
     for split, kind, at in told_apart:

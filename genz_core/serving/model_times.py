@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.common.memo import ByIdentity
-from genz_core.compiled.lanes import SPLIT, Lanes
+from genz_core.compiled.lanes import Lanes, repeated
 from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.models.speculative import QueryTokens
@@ -287,7 +287,7 @@ class _Steps:
         """
         sizes = [getattr(laid, name) for name in _SIZES]
         shape = np.broadcast_shapes(*map(np.shape, sizes))
-        split = _repeated(self.split, math.prod(shape[:-1]))
+        split = repeated(self.split, math.prod(shape[:-1]))
         sequences, new, cached, prompt = (
             size.ravel() if np.shape(size) == shape else np.broadcast_to(size, shape).ravel()
             for size in sizes
@@ -320,7 +320,7 @@ def _shares(
     its runs on each pipeline stage; see `_Steps`.
     """
     size = len(columns(Workload(), parallelism)["pp"])
-    split = _repeated(parallelism, len(_PROBES))
+    split = repeated(parallelism, len(_PROBES))
     sequences, new, cached = np.repeat(np.array(_PROBES), size, axis=0).T
     group = Group(sequences * np.asarray(split.dp, dtype=float), new, cached)
     graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
@@ -345,13 +345,3 @@ def _share(op: Op, size: int) -> Share:
 def _alike(one: Op, other: Op) -> bool:
     figures = ("flops", "memory_bytes", "message_bytes")
     return all(np.all(getattr(one, name) == getattr(other, name)) for name in figures)
-
-
-def _repeated(parallelism: Parallelism, times: int) -> Parallelism:
-    """Degrees repeated for several steps, [times x configs]; plain numbers stay numbers."""
-    degrees = {
-        name: np.tile(column, times)
-        for name in SPLIT
-        if np.ndim(column := getattr(parallelism, name))
-    }
-    return split_of(parallelism, degrees) if degrees else parallelism

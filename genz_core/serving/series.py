@@ -292,11 +292,13 @@ def before_a_prompt_s(pool: ServingPool, traffic: Traffic) -> Array:
 
     traffic: of a worker.
     """
+    engine = pool.deployed.engine
+    lengths = Workload(1.0, traffic.isl, traffic.osl)
+    host = np.full(columns(lengths, pool.parallelism)["tp"].size, engine.host_request_s)
+    if engine.neighbours is None:
+        return host
     alone = replace(traffic, concurrency=1.0, rate_per_s=None, waves=0.0)
     read = _served(pool, alone, 1.0)
-    host = np.full(read.status.size, pool.deployed.engine.host_request_s)
-    if pool.deployed.engine.neighbours is None:
-        return host
     outside = read.balance(read.correction(np.ones_like(host))).outside_s
     return host + np.where(np.isfinite(outside), outside, 0.0)
 
