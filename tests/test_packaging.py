@@ -203,6 +203,15 @@ def test_a_checkout_answers_beside_packages_that_have_the_names_of_ours(foreign:
     said([COMMAND, "systems", "h100", "--json"], foreign, PYTHONPATH=".")
 
 
+def test_no_module_of_ours_is_imported_by_a_name_in_a_string():
+    """The wheel renames import statements, not strings: `__name__` names a neighbour."""
+    ours = "|".join(PACKAGES)
+    written = re.compile(rf"""import_module\(\s*f?["']({ours})\\.""")
+    sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    assert len(sources) > 900
+    assert [str(path) for path in sources if written.search(path.read_text("utf-8"))] == []
+
+
 def test_in_a_checkout_both_names_of_a_module_are_one_module():
     import ridgeline.genz_core.types as inside
 

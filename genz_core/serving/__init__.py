@@ -28,7 +28,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """What computes is imported on first use: a static batch needs none of it."""
     if name in ("run_sizes", "serve"):
-        return getattr(import_module("genz_core.serving.closed_form"), name)
+        return getattr(import_module(f"{__name__}.closed_form"), name)
     if name == "sequences_that_fit":
-        return import_module("genz_core.serving.kv_capacity").sequences_that_fit
+        return import_module(f"{__name__}.kv_capacity").sequences_that_fit
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -110,6 +110,6 @@ def test_the_document_has_the_tables_and_its_day(rows):
     apart = [{**row, "prefill": "1 x TP1 DP1"} for row in rows[:2]]
     text = simulation_document.document([*rows, *apart], "2026-01-31")
     assert "docs/closed-form.md`, 2026-01-31." in text
-    assert f"for {len(rows)} deployments" in text and "2 more have prompts" in text
+    assert f"on {len(rows)} deployments" in text and "2 more deployments have" in text
     for row in simulation_grid.exceptions(rows):
         assert row["reason"] in text

@@ -293,26 +293,45 @@ def paths(tmp_path: Path) -> list[str]:
     return [str(config), str(tmp_path), str(system), f"file://{config}", "~/config.json", ".", "/"]
 
 
+def least(verb: str) -> dict[str, Any]:
+    """What a question of a verb must give beside a model and a system."""
+    if verb == "routing":
+        return {"model": "mistralai/Mixtral-8x7B-v0.1", "statistics": [[1] * 8],
+                "tp": 2, "ep": 2}  # fmt: skip
+    return {} if verb != "fleet" and VERBS[verb].default_load else {"rate": 1}
+
+
+def body_of(verb: str, question: dict[str, Any]) -> dict[str, Any]:
+    """The body that asks a question, a fleet's with its only model and machine."""
+    if verb != "fleet":
+        return question
+    of_model = {name: given for name, given in question.items() if name != "system"}
+    machine = {"system": question.get("system", "h100"), "devices": 1}
+    return {"machines": [machine], "models": [{"name": "only", **of_model}]}
+
+
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("verb", bodies.ASKED)
 def test_no_text_of_a_body_opens_a_file(api, verb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    load = {} if VERBS[verb].default_load else {"rate": 1}
+    load = least(verb)
     for path in paths(tmp_path):
         system = {"plan": "systems", "ops": "model"}.get(verb, "system")  # plan's older name
         for name in ("model", system):
-            error = refused(api, verb, **{"model": MODEL, **load, name: path})
+            error = refused(api, verb, **body_of(verb, {"model": MODEL, **load, name: path}))
             assert error["code"] in ("unknown_model", "unknown_system"), error
-    if verb not in ("sweep", "ops"):
+    if verb not in ("sweep", "ops", "routing"):
         drafts = {"speculation": "draft_model", "draft_model": paths(tmp_path)[0]}
         drafts["acceptance"] = "0.7"
-        answer = api.post(f"/{verb}", json={"model": MODEL, **load, **drafts})
+        body = body_of(verb, {"model": MODEL, **load, **drafts})
+        answer = api.post(f"/{verb}", json=body)
         assert "unknown" in answer.text and answer.status_code in (200, 422)
     if verb in ("simulate", "plan"):
         error = refused(api, verb, model=MODEL, trace=paths(tmp_path)[0])
         assert "trace" in error["message"]
     (tmp_path / "axes.yaml").write_text(f"model: {MODEL}\nsystem: h100\nbatch: [1, 2]\n")
-    assert refused(api, verb, **{"model": "axes.yaml", **load})["code"] == "unknown_model"
+    body = body_of(verb, {**load, "model": "axes.yaml"})
+    assert refused(api, verb, **body)["code"] == "unknown_model"
 
 
 def test_a_token_is_asked_of_all_but_health():

@@ -74,9 +74,9 @@ def test_the_best_is_that_of_looking_at_every_deployment(question):
     if not good:
         assert not found.order.size
         return
-    # cost divided by the probability to meet the targets, of which no more is claimed than 0.95;
+    # cost divided by the probability to be useful, of which no more is claimed than 0.95;
     # without targets, the cost
-    chance = np.minimum(np.nan_to_num(found.probability, nan=0.5), 0.95)
+    chance = np.minimum(np.nan_to_num(found.useful, nan=0.5), 0.95)
     chance = chance if found.targets else np.ones(len(rows))
     costs = [rows[at]["usd_per_mtok"] / chance[at] for at in found.order]
     least = min(rows[at]["usd_per_mtok"] / chance[at] for at in good)
