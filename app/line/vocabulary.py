@@ -73,5 +73,5 @@ def choices() -> Mapping[str, str]:
 def _choices_with_owners() -> Iterator[tuple[str, str]]:
     for name, one in PARAMETERS.items():
         for choice in one.choices:
-            if choice not in ("", "none"):
+            if choice not in ("", "none", "yes", "no"):
                 yield choice.casefold(), name
