@@ -27,7 +27,7 @@ from genz_core.common.progress import Progress, silent
 from genz_core.deployment import as_measured, recipe_key
 from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.errors import InvalidValue
-from genz_core.serving.served_model import OVERLOADED
+from genz_core.serving.traffic import OVERLOADED
 from genz_core.types import Array
 from genz_core.workload import WITH_TIMES
 from hardware_db import recipes

@@ -38,8 +38,7 @@ from genz_core.serving.pools.workers import (
     prefill_workers,
 )
 from genz_core.serving.series import before_a_prompt_s, correction_of
-from genz_core.serving.served_model import OVERLOADED
-from genz_core.serving.traffic import after_first, between_tokens
+from genz_core.serving.traffic import OVERLOADED, after_first, between_tokens
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, System, Workload
 from genz_core.workload import OUT_OF_MEMORY

@@ -23,7 +23,7 @@ from app.planning.search import Found
 from app.planning.targets import FIGURES
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import RidgelineError
-from genz_core.serving.served_model import OVERLOADED
+from genz_core.serving.traffic import OVERLOADED
 from genz_core.types import Array
 
 #: Probability of meeting all targets that makes a choice safe; judgement.

@@ -11,7 +11,7 @@ from app.planning.search import Found
 from app.planning.shortlist import Plan, Shortlist
 from app.planning.targets import Figure, Target
 from app.wording import quantities
-from genz_core.serving.served_model import OVERLOADED
+from genz_core.serving.traffic import OVERLOADED
 from genz_core.types import Array, Mask
 
 _ALIKE = 0.005  # relative difference too small to mention

@@ -11,6 +11,7 @@ import numpy as np
 from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile
 from genz_core.serving.load_checks import check_load, of_kind, rates
+from genz_core.serving.served_figures import figures
 from genz_core.serving.served_model import ServedModel
 from genz_core.serving.traffic import ServingEstimate, Traffic
 from genz_core.types import Array, Model, Parallelism, System
@@ -45,7 +46,7 @@ def serve(
     served = _served(model, system, traffic, parallelism, engine)
     users = served.users()
     correction = served.correction(users)
-    estimate = served.estimate(served.balance(correction), correction, users)
+    estimate = figures(served, served.balance(correction), correction, users)
     if on_error == "raise":
         raise_for_status(estimate.status, lambda at: estimate.messages.get(at, ""))
     return estimate

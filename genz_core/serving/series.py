@@ -20,8 +20,14 @@ from genz_core.serving.load_checks import check_load, of_kind, rates
 from genz_core.serving.pools.load import PooledLoad, pooled_load
 from genz_core.serving.pools.pools_question import Combinations, Habits, Learned
 from genz_core.serving.pools.workers import decode_workers, prefill_workers
-from genz_core.serving.served_model import OVERLOADED, ServedModel
-from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic, after_first
+from genz_core.serving.served_model import ServedModel
+from genz_core.serving.traffic import (
+    OVERLOADED,
+    Novelty,
+    ServingEstimate,
+    Traffic,
+    after_first,
+)
 from genz_core.steps.step_correction import StepCorrection, novelty
 from genz_core.types import Array, Num, Parallelism, Workload
 from genz_core.validity import OnError, columns, raise_for_status, split_of

@@ -14,6 +14,9 @@ from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Num, Parallelism
 
+#: Status of a load with more arrivals than its deployment sustains.
+OVERLOADED = "overloaded"
+
 
 @dataclass(frozen=True, slots=True)
 class Traffic:

@@ -20,6 +20,30 @@ import numpy as np
 
 from genz_core.types import Array
 
+#: Prompts a step, over those it takes, from which requests wait for prompts rather than for decodes
+#: to end: judgement.
+_FULL = 0.8
+
+
+def running_beside(
+    budget: Array, longest: Array, length_ratio: Array, gaps: Array, most: Array, ahead_steps: float
+) -> Array:
+    """Mean number of requests inside a lane, with those that wait for a step, [configs]; infinite
+    where whole prompts wait for no decode.
+
+    ahead_steps: steps that are planned while one runs.  Others as in `side_by_side`.
+    """
+    found = side_by_side(budget, longest, length_ratio, gaps, most)
+    limited = np.isfinite(found)
+    found = np.where(limited, found, most)
+    # where steps are full of prompts anyway, the others wait for these and not for decodes
+    full = found / ((gaps + 1.0) * np.maximum(np.floor(budget / longest), 1.0))
+    share = np.clip((full - _FULL) / (1.0 - _FULL), 0.0, 1.0)
+    found = found + share * (most - found)
+    # those beside the first wait for the running step and the planned ones
+    found = found + (found - 1.0) * (1.0 + ahead_steps) / np.maximum(gaps, 1.0)
+    return np.where(limited, found, np.inf)
+
 
 def side_by_side(
     budget: Array, longest: Array, length_ratio: Array, gaps: Array, most: Array

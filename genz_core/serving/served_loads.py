@@ -1,0 +1,179 @@
+"""A model under loads, before any step is priced: lengths, memory, and how many requests run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genz_core.capacity.memory import Memory
+from genz_core.deployment import Deployment, deploy
+from genz_core.engine import EngineProfile
+from genz_core.models.speculative import steps_per_token
+from genz_core.serving.kv_capacity import sequences_that_fit, usual_tokens
+from genz_core.serving.load_checks import real_lengths
+from genz_core.serving.traffic import Traffic
+from genz_core.serving.whole_prompts import running_beside
+from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
+from genz_core.validity import check
+from genz_core.workload import OUT_OF_MEMORY
+
+#: Share of the requests that could run, below which whole prompts are named as the reason.
+_FEWER = 0.9
+_NO_ROOM = "no sequence's cache fits beside the weights"
+
+
+@dataclass(frozen=True)
+class ServedLoads:
+    """A model that an engine serves on a system under some loads, [configs].
+
+    load: open requests as its batch, with mean real lengths.  memory: with one sequence per rank.
+    capacity: sequences whose cache fits.  status, messages: reason codes of loads that cannot be
+    served, and a sentence for each.  pooled: prompts and answers have workers of their own.
+    """
+
+    model: Model
+    system: System
+    engine: EngineProfile
+    parallelism: Parallelism
+    traffic: Traffic
+    load: Workload
+    memory: Memory
+    capacity: Array
+    status: NDArray[np.str_]
+    messages: dict[int, str]
+    pooled: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        system: System,
+        engine: EngineProfile,
+        parallelism: Parallelism,
+        traffic: Traffic,
+        users: Num,
+        *,
+        pooled: bool = False,
+    ) -> Self:
+        """The model under `traffic`; loads that cannot be served have reason codes."""
+        nominal = Workload(users, traffic.isl, traffic.osl)
+        checked = check(model, nominal, parallelism, batch_is="concurrency")
+        load = real_lengths(checked.workload, traffic.length_ratio)
+        share = (1.0 + np.asarray(traffic.length_ratio, dtype=float)) / 2.0
+        traffic = replace(traffic, sharing=traffic.sharing.scaled(share, load.isl))
+        single, capacity = sequences_that_fit(
+            model, system, load, checked.parallelism, engine, traffic.sharing, traffic.spill
+        )
+        status, messages = checked.status, dict(checked.complaints)
+        full = (status == "ok") & (capacity < 1.0)
+        places = np.flatnonzero(full)
+        for at, reason in zip(places.tolist(), single.reasons(places), strict=True):
+            messages[at] = reason or _NO_ROOM
+        status = np.where(full, OUT_OF_MEMORY, status)
+        split = checked.parallelism
+        return cls(
+            model, system, engine, split, traffic, load, single, capacity, status, messages, pooled
+        )
+
+    @property
+    def deployed(self) -> Deployment:
+        """The model deployed on the system with the engine."""
+        return deploy(self.model, self.system, self.engine)
+
+    @property
+    def osl(self) -> Array:
+        """Mean output tokens of a request, [configs]."""
+        return cast(Array, self.load.osl)
+
+    @property
+    def ranks(self) -> Array:
+        """Attention data parallel ranks, [configs]."""
+        return cast(Array, self.parallelism.dp)
+
+    @property
+    def cached(self) -> Num:
+        """Prompt tokens that need no prefill, a number or [configs]."""
+        return self.traffic.sharing.cached_tokens
+
+    @cached_property
+    def limit(self) -> Array:
+        """Largest number of running sequences; 1 if none fits, so that times stay finite."""
+        return np.maximum(np.minimum(self._places, self._beside_prompts), 1.0)
+
+    @cached_property
+    def _places(self) -> Array:
+        """Number of sequences that fit and that the engine may run, [configs]."""
+        asked = np.asarray(self.traffic.max_num_seqs, dtype=float)
+        sequences = np.where(asked > 0, asked, self.engine.max_sequences)
+        requests = np.floor(sequences / self.traffic.sharing.branches)
+        return np.minimum(self._room(asked > 0), requests * self.ranks)
+
+    @cached_property
+    def _beside_prompts(self) -> Array:
+        """Mean number of running requests that whole prompts leave, [configs]; infinite where none
+        waits for decodes to end.
+        """
+        engine, everyone = self.engine, np.arange(self.status.size)
+        if self.pooled or not (engine.whole_prompts and engine.mixed_steps):
+            return np.full(everyone.size, np.inf)
+        closed = self.traffic.rate_per_s is None
+        most = np.minimum(self.load.batch, self._places) if closed else self._places
+        ratio, told, cached, isl, osl, most, lanes = (
+            self.chosen(values, everyone)
+            for values in (self.traffic.length_ratio, self.traffic.max_num_batched_tokens,
+                           self.cached, self.load.isl, self.osl, most, self._lanes)
+        )  # fmt: skip
+        longest = isl * 2.0 / (1.0 + ratio) - cached
+        budget = np.where(told > 0, told, usual_tokens(engine, isl - cached, osl))
+        gaps = (osl - 1.0) * steps_per_token(self.model, osl)
+        each = running_beside(budget, longest, ratio, gaps, most / lanes, engine.ahead_steps)
+        return each * lanes
+
+    @property
+    def _lanes(self) -> Num:
+        """Ranks and pipeline stages that run steps of their own."""
+        return np.asarray(self.parallelism.pp) * self.ranks
+
+    def blocked(self, users: Array) -> dict[int, str]:
+        """A sentence for each load of which whole prompts limit the running requests.
+
+        users: open requests, [configs].
+        """
+        most = self._beside_prompts
+        fewer = most < _FEWER * np.minimum(self._places, users)
+        sentence = (
+            "prompts are not cut, so each waits until all of it fits in a step beside the decodes: "
+            "about {:,.0f} of {:,.0f} requests run at a time; raise max_num_batched_tokens, or "
+            "give chunked_prefill"
+        )
+        found = np.flatnonzero(fewer & (self.status == "ok"))
+        return {int(at): sentence.format(most[at], users[at]) for at in found}
+
+    def _room(self, told: Mask) -> Array:
+        """Number of requests whose cache fits, [configs].
+
+        Weights move to the host to fit the given number of requests, or the number of users; if
+        neither is known, only if not even one request fits.  told: whether the engine was given a
+        limit.
+        """
+        if self.traffic.spill in (None, "kv") or self.traffic.rate_per_s is None:
+            return self.capacity
+        free = self.memory.free_bytes * self.engine.free_share
+        beside = np.floor(np.maximum(free, 0.0) / np.maximum(self.memory.kv_bytes, 1.0))
+        return np.where(told, self.capacity, np.minimum(self.capacity, beside * self.ranks))
+
+    def offloaded_bytes(self, requests: Array) -> Array | float:
+        """Bytes on the host with this number of requests per rank, [configs]."""
+        if not self.traffic.spill:
+            return 0.0
+        over = requests * self.memory.kv_bytes - self.memory.free_bytes * self.engine.free_share
+        return np.maximum(over, 0.0)
+
+    def chosen(self, values: Num, chosen: Places) -> Array:
+        """Values of the chosen loads, from a number or an array [configs]."""
+        array = np.asarray(values, dtype=float)
+        return array[chosen] if array.shape == self.status.shape else np.full(chosen.size, array)
