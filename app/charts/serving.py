@@ -7,6 +7,7 @@ from typing import Any
 
 from app.answers.columns import COLUMNS, Column, ends
 from app.charts.figure import Figure, Trace, scatter
+from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import (
     band,
     corner_words,
@@ -107,7 +108,8 @@ def throughput_over_interactivity(
             figure.add_trace(_mark(table, marked_rows[name], look))
     figure.update_xaxes(title_text=_USER.title, rangemode="tozero")
     figure.update_yaxes(title_text=_RATE.title, rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 104, "l": 66, "r": 40})
+    legend = LEGEND_LINE * legend_lines([trace["name"] for trace in figure.data])
+    figure.update_layout(margin={"t": 44, "b": 66 + legend, "l": 66, "r": 40})
     return figure
 
 
