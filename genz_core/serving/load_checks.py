@@ -11,7 +11,6 @@ from genz_core.models.model_kinds import generates, model_kind
 from genz_core.serving.traffic import Traffic
 from genz_core.types import Array, Model, Num, Workload
 
-
 #: Tokens by which a product of lengths and ratios may miss a whole number.
 _ROUNDING = 1e-6
 
