@@ -222,13 +222,12 @@ def load_figures(row: Mapping[str, Any]) -> dict[str, Quantity]:
     """
     figures = {}
     for name in _OF_LOAD if row["status"] == "ok" else ("memory_bytes_per_device",):
-        value, low, high = (row.get(one) for one in (name, *ends(name)))
-        if value is not None and not math.isnan(value):
-            known = low is not None and high is not None and low < high
+        value, low, high = (nan if row.get(n) is None else row[n] for n in (name, *ends(name)))
+        if not math.isnan(value):
             # the paid tokens of a model that generates are those of its output
             paid = name == "usd_per_million_tokens" and "tpot_s" in row
             column = COLUMNS["usd_per_mtok" if paid else name]
-            trusted = Latency(value, low, high) if known else value
+            trusted = Latency(value, low, high) if low < high else value
             figures[column.head] = Quantity.of(trusted, column.unit)
     return figures
 
