@@ -97,9 +97,7 @@ class Figure:
         """Set properties of the y axis."""
         self.update_layout(yaxis=_nested(properties))
 
-    def laid(
-        self, x: str | Mapping[str, Any], y: str | Mapping[str, Any], **layout: Any
-    ) -> Figure:
+    def laid(self, x: str | Mapping[str, Any], y: str | Mapping[str, Any], **layout: Any) -> Figure:
         """The figure with properties of its axes, a text being the title, and of its layout."""
         self.update_xaxes(**({"title_text": x} if isinstance(x, str) else x))
         self.update_yaxes(**({"title_text": y} if isinstance(y, str) else y))

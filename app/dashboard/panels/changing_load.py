@@ -10,7 +10,7 @@ from app.answers.columns import COLUMNS, Column
 from app.charts import scaling as charts
 from app.dashboard import export, sidebar, strip
 from app.dashboard.display_tables import rows_in_words
-from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
+from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.panels.simulation import query_of
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
@@ -63,15 +63,9 @@ def page() -> None:
             for label in _VERBS:
                 if st.form_submit_button(label, disabled=is_running(JOB)):
                     _start(setup, label, given)
-    shown = kept_result(JOB, RESULT, "scaling")
-    if shown is None:
-        if is_running(JOB):
-            return
-        st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
-        return
-    before, document = shown
-    say_if_earlier(before, setup)
-    (_follows if "following" in document else _lasts)(document, before)
+    if shown := kept_result(JOB, RESULT, "scaling", setup):
+        before, document = shown
+        (_follows if "following" in document else _lasts)(document, before)
 
 
 def _limits(setup: Setup) -> str:

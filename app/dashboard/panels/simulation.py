@@ -11,7 +11,7 @@ from app.answers.columns import COLUMNS
 from app.charts import simulation as charts
 from app.dashboard import caches, export, traces
 from app.dashboard.display_tables import rows_in_words
-from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
+from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
 from app.planning.targets import judged, parse_targets, verdicts
@@ -50,14 +50,8 @@ def simulation_panel(setup: Setup) -> None:
     ):
         with saying_errors():
             _start(setup, query_of(setup.scenario))
-    shown = kept_result(JOB, RESULT, "simulation")
-    if shown is None:
-        if not is_running(JOB):
-            st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
-        return
-    before, answer = shown
-    say_if_earlier(before, setup)
-    _show(before, answer)
+    if shown := kept_result(JOB, RESULT, "simulation", setup):
+        _show(*shown)
 
 
 def query_of(scenario: Question, verb: str = "simulate") -> Query:
