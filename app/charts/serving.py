@@ -53,11 +53,9 @@ def latencies(
                 _line(table, load, column + suffix, f"{name} {words}", dash, look.classes[at])
             )
     times = [s for trace in figure.data for s in trace["y"] if s is not None]
-    figure.update_xaxes(**load_axis(load, table[load]))
-    figure.update_yaxes(title_text="Time", **time_axis(times))
-    figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 104, "l": 76})
     _shade_overload(figure, table, load, look)
-    return figure
+    y, margin = {"title_text": "Time", **time_axis(times)}, {"t": 44, "b": 104, "l": 76}
+    return figure.laid(load_axis(load, table[load]), y, hovermode="x unified", margin=margin)
 
 
 def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> Figure:
@@ -74,11 +72,9 @@ def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> F
             customdata=[column.words(rate) for rate in rates], showlegend=False,
         )
     )  # fmt: skip
-    figure.update_xaxes(**load_axis(load, table[load]))
-    figure.update_yaxes(title_text=column.title, rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 96, "l": 66})
     _shade_overload(figure, table, load, look)
-    return figure
+    y = {"title_text": column.title, "rangemode": "tozero"}
+    return figure.laid(load_axis(load, table[load]), y, margin={"t": 44, "b": 96, "l": 66})
 
 
 def throughput_over_interactivity(
@@ -106,11 +102,9 @@ def throughput_over_interactivity(
         )  # fmt: skip
         if marked:
             figure.add_trace(_mark(table, marked_rows[name], look))
-    figure.update_xaxes(title_text=_USER.title, rangemode="tozero")
-    figure.update_yaxes(title_text=_RATE.title, rangemode="tozero")
+    x, y = ({"title_text": one.title, "rangemode": "tozero"} for one in (_USER, _RATE))
     legend = LEGEND_LINE * legend_lines([trace["name"] for trace in figure.data])
-    figure.update_layout(margin={"t": 44, "b": 66 + legend, "l": 66, "r": 40})
-    return figure
+    return figure.laid(x, y, margin={"t": 44, "b": 66 + legend, "l": 66, "r": 40})
 
 
 def draw_targets(
