@@ -81,7 +81,10 @@ def closed_loop(
 
     Admitted requests either decode or wait for their first token: D + X TTFT of them by Little's
     law.  The others wait for a place, or outside of the engine.  Answers of one to two steps on
-    average are partly of one, partly of two.  of: index of each load in the priced batchings.  users, limit: per rank; steps: measured over priced step time, [configs].
+    average are partly of one, partly of two.
+
+    of: index of each load in the priced batchings.  users, limit: per rank; steps: measured over
+    priced step time, [configs].
     """
     few = batching.steps < 2.0
     if not np.any(few):
