@@ -77,7 +77,7 @@ def _of_kind(budget: float, longest: float, ratio: float, gaps: float, most: flo
     drained = kept * demanding * (below + demanding) / numbers
     # for each largest number: nothing is admitted beside as many
     drained = np.cumsum(drained) - drained + kept * (below + 1.0) / numbers
-    return min(float(1.0 / drained[-1]), most)
+    return min(float(np.interp(most, numbers, 1.0 / drained)), most)
 
 
 def _fewer(numbers: Array, budget: float, longest: float, ratio: float) -> Array:
