@@ -116,7 +116,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_no_process_outlives_its_server(tmp_path: Path, killed: bool):
     with subprocess.Popen(
         [sys.executable, "-c", SERVER, str(tmp_path / "jobs")],
