@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 import psutil
 
@@ -17,7 +16,11 @@ def until(met: Callable[[], bool], seconds: float = 30.0) -> None:
     assert met()
 
 
-def commands_with(mark: Path) -> list[str]:
-    """Command lines of the processes that contain a path."""
-    lines = (" ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"]))
-    return [line for line in lines if str(mark) in line]
+def descendants(pid: int) -> list[psutil.Process]:
+    """The processes that a process has started, and that these have."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+def alive(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Those that still run; one that has ended but that nobody waited for does not."""
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]

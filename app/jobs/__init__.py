@@ -3,6 +3,7 @@
     lanes    kinds of work: how many at once, with how much memory and time
     queue    who is next, and what the previous server left behind
     job      one piece of work as its page sees it: place, progress, result, cancel
+    starter  how its process starts
     worker   the process of a job: its limits, and its end when the server ends
     job_files   the files shared by job and worker
 

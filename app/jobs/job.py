@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -12,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.jobs import starter
 from app.jobs.job_files import JobFiles
 from app.jobs.lanes import Lane
-from genz_core.common import installation
 
 _STARTING = "starting"
 
@@ -23,14 +21,15 @@ _STARTING = "starting"
 class Job:
     """A job: waiting, running, or over; several sessions that ask the same wait for one.
 
-    title: what it does, in words.  place: in the queue of its lane, 1 for the next; 0 once it
-    runs.  share, what: progress from 0 to 1, and the present piece of work.  result: return value
-    of the function, and size_bytes: of its pickle.  error: why it failed, in a sentence.  over:
-    whether it has ended.  stopping: whether it was asked to stop.  visitor: who submitted it, ""
-    for the user.
+    title: what it does, in words.  module: that of its function.  place: in the queue of its lane,
+    1 for the next; 0 once it runs.  share, what: progress from 0 to 1, and the present piece of
+    work.  result: return value of the function, and size_bytes: of its pickle.  error: why it
+    failed, in a sentence.  over: whether it has ended.  stopping: whether it was asked to stop.
+    visitor: who submitted it, "" for the user.
     """
 
     title: str
+    module: str
     lane: Lane
     folder: Path
     leave: Callable[[Job], bool]
@@ -43,7 +42,7 @@ class Job:
     error: str = ""
     over: bool = False
     stopping: bool = False
-    _process: subprocess.Popen[bytes] | None = None
+    _process: starter.Started | None = None
     _ending: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
     _sessions: int = 1
@@ -112,7 +111,7 @@ class Job:
         self.cancel()
         self._ending = True
         if self._process is not None:
-            _let_go(self._process)
+            self._process.let_go()
 
     def end(self) -> None:
         """End the process and every program that it started; returns when they are gone."""
@@ -123,22 +122,12 @@ class Job:
     def run(self) -> None:
         """Start the process and wait for its end; runs in the queue's thread."""
         try:
-            command = [sys.executable, "-P", "-m", f"{__package__}.worker"]
-            self._process = subprocess.Popen(
-                [*command, self.folder, str(self.lane.limit_s)],
-                stdin=subprocess.PIPE, start_new_session=True, env=installation.environment(),
-            )  # fmt: skip
+            self._process = starter.start(self.folder, self.lane.limit_s, self.module)
             if self._ending:
-                _let_go(self._process)
+                self._process.let_go()
             self._process.wait()
-            _let_go(self._process)
+            self._process.let_go()
         except OSError as error:
             self.files.write_outcome(f"no process can be started: {error.strerror}")
         finally:
             self._ended.set()
-
-
-def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipe to a job's guard process, which then ends everything that still runs."""
-    if process.stdin is not None:
-        process.stdin.close()

@@ -120,7 +120,8 @@ class Queue:
                     f"{len(own)} of your jobs are running or waiting; try again when one of them "
                     f"has ended: " + ", ".join(job.title for job in own)
                 )
-            job = Job(title, lane, self._folder / uuid.uuid4().hex, self._leave, visitor)
+            folder = self._folder / uuid.uuid4().hex
+            job = Job(title, work.__module__, lane, folder, self._leave, visitor)
             alone = self.root / f"{lane.name}.lock" if lane.alone else None
             name = f"{work.__module__}:{work.__qualname__}"
             caps = lane.memory_bytes, lane.result_bytes, lane.niceness

@@ -1,10 +1,10 @@
-"""The process of a job: `python -m app.jobs.worker <folder> <seconds>`.
+"""The process of a job, started by `app.jobs.starter`.
 
-It forks before anything large is imported.  The parent, the guard, waits for the end of the work,
-of its time limit, or of its standard input, which is a pipe held by the server.  When the server
-ends for any reason, the pipe closes, and the guard ends the work and every program that it started.
-If the guard itself is killed, the kernel ends the worker (Linux).  On systems without fork the
-worker watches the pipe itself.
+It forks before the work.  The parent, the guard, waits for the end of the work, of its time limit,
+or of its standard input, which is a pipe or socket held by the server.  When the server ends for
+any reason, it closes, and the guard ends the work and every program that it started.  If the guard
+itself is killed, the kernel ends the worker (Linux).  On systems without fork the worker watches
+its standard input itself.
 """
 
 import contextlib

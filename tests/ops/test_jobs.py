@@ -17,21 +17,25 @@ from app.jobs import MEASURING, Queue, server_queue
 from app.jobs.job_files import JobFiles
 from app.measuring import report_reading
 from tests.app.pages import QWEN, ROOT, brought, cards, opened, settled
-from tests.processes import commands_with, until
+from tests.processes import alive, descendants, until
 
 
 @pytest.fixture
 def killed_server(tmp_path: Path) -> Path:
-    """The data folder of a server that was killed while one job ran and one waited."""
+    """The data folder of a server that was killed while one job ran and one waited; none of its
+    processes remains.
+    """
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.ops.server_with_job", str(tmp_path)],
         stdout=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
     assert server.stdout is not None and server.stdout.readline() == "1\n"
-    # guard, worker, and the program that it started
-    until(lambda: len(commands_with(tmp_path)) >= 4)
+    # starter, guard, worker, and the two programs
+    until(lambda: len(descendants(server.pid)) >= 5)
+    started = descendants(server.pid)
     os.kill(server.pid, signal.SIGKILL)
     server.wait()
+    until(lambda: not alive(started))
     return tmp_path
 
 
@@ -39,7 +43,6 @@ def killed_server(tmp_path: Path) -> Path:
 def test_a_killed_server_leaves_no_process_and_the_next_one_says_what_was_lost(
     killed_server: Path,
 ):
-    until(lambda: not commands_with(killed_server))
     queue = Queue(killed_server / "jobs")
     lost = [(job.title, job.lane, job.share, job.what) for job in queue.interrupted]
     assert lost == [

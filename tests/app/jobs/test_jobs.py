@@ -17,7 +17,7 @@ from app.jobs.queue import MOST_OF_ONE
 from genz_core.errors import InvalidValue
 from hardware_db.data_folder import overlay
 from tests.app.jobs import works
-from tests.processes import commands_with, until
+from tests.processes import alive, descendants, until
 
 LANE = Lane("test", 2, limit_s=60.0, memory_bytes=1 << 30)
 
@@ -129,10 +129,12 @@ def test_a_job_that_is_ended_leaves_no_draft_behind(queue: Queue, own_data: Path
 @pytest.mark.slow
 def test_no_program_that_a_job_started_outlives_it(queue: Queue, tmp_path: Path):
     job = begun(queue.submit(works.start_programs, tmp_path, "a test", LANE))
-    # guard, worker, and the program that it started
-    until(lambda: len(commands_with(tmp_path)) >= 4)
+    (importer, _) = ended(queue.submit(works.tell_importer, None, "a test", LANE)).result
+    # guard, worker, and the two programs
+    until(lambda: len(descendants(importer)) >= 4)
+    of_job = descendants(importer)
     job.end()
-    assert not commands_with(tmp_path)
+    until(lambda: not alive(of_job), 1.0)
 
 
 def test_jobs_of_a_lane_start_in_turn_and_know_their_place(queue: Queue):

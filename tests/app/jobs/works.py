@@ -14,6 +14,8 @@ from genz_core.errors import MeasurementError
 
 Progress = Callable[[float, str], None]
 Cancel = Callable[[], bool]
+#: The process that imported this module, from which its jobs are forked.
+IMPORTED_BY = os.getpid()
 
 
 def finish(argument: Any, progress: Progress, cancelled: Cancel) -> Any:
@@ -81,3 +83,14 @@ def tell_data_folder(argument: Any, progress: Progress, cancelled: Cancel) -> Pa
     from hardware_db.data_folder import data_folder
 
     return data_folder()
+
+
+def tell_importer(argument: Any, progress: Progress, cancelled: Cancel) -> tuple[int, bool]:
+    """The process that imported this module, and whether it is the worker's own."""
+    return IMPORTED_BY, os.getpid() == IMPORTED_BY
+
+
+def tell_systems(argument: Any, progress: Progress, cancelled: Cancel) -> list[str]:
+    import hardware_db
+
+    return hardware_db.names()
