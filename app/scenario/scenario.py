@@ -328,7 +328,7 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
     whole = isl, osl
     if np.any(ratio != 1.0):
         mean = real_lengths(Workload(1.0, isl, osl), ratio)
-        isl, osl = mean.isl, mean.osl
+        isl, osl = np.round(mean.isl), np.round(mean.osl)
     shape = np.broadcast_shapes(*(np.shape(values) for values in arrays.values()))
     batch = arrays.get("batch", question.batch)
     # as many as the arrays that are not priced have
