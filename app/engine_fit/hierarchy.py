@@ -49,8 +49,9 @@ class Design:
     """The parameters of a fit and the targets that each one affects.
 
     levels, labels: of each parameter: "engine", "era", "silicon", "device" or "recipe" with its
-    name, or "scale" with metric and recipe.  constants: index of the constant it moves, -1 for a scale.
-    widths: standard deviation of its prior.  All [parameters].  acts: [targets, parameters].
+    name, or "scale" with metric and recipe.  constants: index of the constant it moves, -1 for a
+    scale.  widths: standard deviation of its prior.  All [parameters].  acts: [targets,
+    parameters].
     """
 
     levels: tuple[str, ...]
