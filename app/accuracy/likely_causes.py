@@ -85,11 +85,17 @@ def suspected_records(records: Sequence[Row], worst: Sequence[Row]) -> list[Row]
 
     records: all priced records; rules compare with those of the same run and labels.
     """
+    runs: dict[Any, list[Row]] = {record["id"]: [] for record in worst}
+    labelled: dict[tuple[Any, ...], list[Row]] = {_label(record): [] for record in worst}
+    for row in records:
+        if row["id"] in runs:
+            runs[row["id"]].append(row)
+        if (label := _label(row)) in labelled:
+            labelled[label].append(row)
     suspected = []
     for record in worst:
-        run = [row for row in records if row["id"] == record["id"] and row is not record]
-        alike = [row for row in records if _label(row) == _label(record)]
-        ratios = [row["predicted_s"] / row["measured_s"] for row in alike]
+        run = [row for row in runs[record["id"]] if row is not record]
+        ratios = [row["predicted_s"] / row["measured_s"] for row in labelled[_label(record)]]
         common = float(np.median(ratios)) if len(ratios) >= _SEVERAL else 1.0
         reason = suspicion(record, run[0] if run else None, common)
         suspected.append({**record, "suspected": reason})

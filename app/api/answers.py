@@ -79,20 +79,24 @@ class Answers:
     def study(self, body: StudyBody) -> bytes:
         """A technology study.  Errors as `app.decide.study.study` and `Workers.call`."""
         document = body.model_dump(exclude_none=True)
-        return bytes(self.workers.call(_studied, document, f"study {body.title[:60]!r}"))
+        return self._made(f"study {body.title[:60]!r}", verbs.study, document)
 
     def imported(self, files: list[Sent], by_shape: bool = False) -> bytes:
         """The figures of files.  Errors as `uploads.imported` and `Workers.call`."""
-        return bytes(self.workers.call(_imported, (files, by_shape), f"import of {_named(files)}"))
+        return self._made(f"import of {_named(files)}", uploads.imported, files, by_shape)
 
     def trace(self, file: Sent) -> bytes:
         """The content of a Chakra trace.  Errors as `step_trace.read_rows` and `Workers.call`."""
-        return bytes(self.workers.call(_traced, file.content, f"trace {_named([file])}"))
+        return self._made(f"trace {_named([file])}", verbs.trace, file.content)
 
     def of_files(self, files: list[Sent], body: Body, baseline: list[Sent] | None = None) -> bytes:
         """The comparison or verdict for files.  Errors as `uploads.answered` and `Workers.call`."""
         title = f"{body.verb} of {_named(files)}"
-        return bytes(self.workers.call(_of_files, (files, body, baseline or []), title))
+        return self._made(title, uploads.answered, files, body, baseline or [])
+
+    def _made(self, title: str, function: Callable[..., Any], *arguments: Any) -> bytes:
+        """What a function returns, as JSON, computed in a process.  Errors as `Workers.call`."""
+        return bytes(self.workers.call(_returned, (function, arguments), title))
 
     def _keep(self, key: Any, found: bytes) -> None:
         with self._guard:
@@ -121,22 +125,9 @@ def _answered(asked: tuple[str, Any]) -> bytes:
     return _json((SHORT.get(verb) or LONG[verb])(body))
 
 
-def _studied(document: dict[str, Any]) -> bytes:
-    return _json(verbs.study(document))
-
-
-def _imported(asked: tuple[list[Sent], bool]) -> bytes:
-    return _json(uploads.imported(*asked))
-
-
-def _traced(content: bytes) -> bytes:
-    from app.exchange.step_trace import document
-
-    return _json(document(content))
-
-
-def _of_files(asked: tuple[list[Sent], Body, list[Sent]]) -> bytes:
-    return _json(uploads.answered(*asked))
+def _returned(asked: tuple[Callable[..., Any], tuple[Any, ...]]) -> bytes:
+    function, arguments = asked
+    return _json(function(*arguments))
 
 
 def _json(document: Any) -> bytes:

@@ -212,37 +212,54 @@ def _made(verb: str, about: str, **own: Any) -> type[Body]:
 _STEPS = Annotated[dict[str, Any], Field(description="Number of steps in a summary, by phase.")]
 EstimateBody = _made(
     "estimate",
-    "A static batch, or a load, as `ridgeline.estimate`; lists give one configuration per element.",
+    "Time, memory and cost of a static batch with intervals, or a load; lists give one "
+    "configuration per element.",
 )
-ServeBody = _made("serve", "A deployment under load; for a trace use simulate.")
+ServeBody = _made(
+    "serve",
+    "TTFT, TPOT and throughput of a deployment under a load: give concurrency or rate; for a trace "
+    "use simulate.",
+)
 SimulateBody = _made(
     "simulate",
-    "A simulation of individual requests.  trace: the text of a trace, CSV or JSON lines.  "
-    "lengths: rows of "
-    "prompt and answer tokens.",
+    "Percentiles of simulated requests, at a concurrency, at a rate or from a trace.  trace: its "
+    "text, CSV or JSON lines.  lengths: rows of prompt and answer tokens.",
 )
-SweepBody = _made("sweep", "Every combination of some axes: lists, or ranges.")
-PlanBody = _made("plan", "The best deployments for a load.  trace: the text of one.")
+SweepBody = _made("sweep", "The best of all combinations of some axes: lists, or ranges.")
+PlanBody = _made(
+    "plan",
+    "The best deployments for a load within targets, and how to launch them: concurrency, rate or "
+    'a trace\'s text, target="tpot < 20ms", system=["h100"].',
+)
 SensitivityBody = _made(
-    "sensitivity", "How figures depend on each resource, and the hardware that targets need."
+    "sensitivity",
+    "How TTFT, TPOT and throughput depend on each resource, and the hardware that targets need.",
 )
-EconomicsBody = _made("economics", "Cost, energy and carbon of tokens.")
+EconomicsBody = _made(
+    "economics", "What tokens cost: rented, owned, against an API; energy and carbon."
+)
 ScaleBody = _made(
     "scale",
-    "Autoscaled replicas compared with a fixed number.  A rate is that of the busiest hour of a "
+    "Replicas scaled by Kubernetes' HPA, KEDA or Dynamo's planner: cost and percentiles compared "
+    "with a fixed number, with cold starts and losses.  A rate is that of the busiest hour of a "
     "day; a trace is served as recorded, or repeated over a day with `day`.",
 )
 AvailabilityBody = _made(
-    "availability", "How many replicas keep a share of requests within the targets, with losses."
+    "availability", "How many replicas keep a share of requests within targets, with some lost."
 )
-OpsBody = _made("ops", "FLOPs and bytes of every operator of one step, no hardware needed.")
+OpsBody = _made(
+    "ops", "FLOPs and bytes of every operator of one step of a model, without hardware."
+)
 CompareBody = _made(
     "compare",
-    "The question to compare files with; missing values are read from the files.",
+    "Reports of one run, or results of benchmarks, compared with the prediction of what ran; "
+    "missing values are read from the files.",
     steps=(_STEPS, Field(default_factory=dict)),
 )
 GuardBody = _made(
-    "guard", "The question to judge results by; missing values are read from the results."
+    "guard",
+    "Whether benchmark results are worse than predicted, or than a baseline; missing values are "
+    "read from the results.",
 )
 _STATISTICS = Annotated[
     Annotated[str, Field(max_length=LONGEST_TRACE)] | list[Any] | dict[str, Any],
@@ -257,11 +274,13 @@ _Entries = Annotated[
 ]
 RoutingBody = _made(
     "routing",
-    "The load of the busiest rank by number of expert copies, its cost, and the gain from copies.",
+    "The cost of uneven expert routing, from counts of rows per expert, and the gain from copies.",
     statistics=(_STATISTICS, ...),
 )
 ExportBody = _made(
-    "export", "A step of one static batch as Chakra traces, one per device, with a network."
+    "export",
+    "A step of one static batch for network simulators: Chakra traces and the network.  By MCP "
+    "names, sizes and the network; for the traces use REST or the command line.",
 )
 _MEASURED = Annotated[
     list[dict[str, Any]],
@@ -273,13 +292,14 @@ _MEASURED = Annotated[
 ]
 TuneBody = _made(
     "tune",
-    "The server setting to run next, given the runs so far; with dry_run the whole search, with "
-    "the simulator instead of a server.",
+    "The server setting to run next, given the runs so far: give lists of settings; with dry_run "
+    "the whole search, with the simulator instead of a server.",
     measured=(_MEASURED, Field(default_factory=list)),
 )
 WatchBody = _made(
     "watch",
-    "The question to watch a server's metrics pages by; missing values are read from the pages.",
+    "When and why a server leaves its prediction, from recordings of its metrics page; missing "
+    "values are read from the pages.",
 )
 
 
@@ -295,7 +315,7 @@ def _schema_of_entries(known: Mapping[str, Parameter], verb: str, most: int, nee
 
 
 class FleetBody(Body):
-    """Several models on one set of different machines, as `ridgeline.fleet`.
+    """Which of several models runs on which machines, by priority.
 
     machines: each with a system, its devices, their count, and owned or a price.  models: questions
     of plan with a name and a priority.  question: what these share.

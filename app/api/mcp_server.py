@@ -35,35 +35,6 @@ under not_validated have no interval.  `profile` names the constants used.  Name
 systems are found with the tools models and systems; an error suggests close names."""
 _LONGEST_REPORT = 2_000_000
 Told = TypeVar("Told")
-#: Descriptions of the tools.
-_FOR = {
-    "estimate": "Time, memory and cost of a static batch, with intervals.",
-    "serve": "TTFT, TPOT and throughput of a deployment under a load: give concurrency or rate.",
-    "simulate": "Percentiles of simulated requests, at a concurrency, at a rate or from a trace's "
-    "text.",
-    "sweep": "The best of all combinations of some axes: lists or ranges.",
-    "plan": "The best deployments for a load within targets, and how to launch them: rate or "
-            'concurrency, target="tpot < 20ms", system=["h100"].',
-    "fleet": "Which of several models runs on which machines, by priority: machines=[{system, "
-             "devices, count}], models=[a question of plan with name and priority].",
-    "sensitivity": "How TTFT, TPOT and throughput depend on each resource, and the hardware that "
-    "targets need.",
-    "economics": "What tokens cost: rented, owned, against an API; energy and carbon.",
-    "ops": "FLOPs and bytes of every operator of one step of a model, without hardware.",
-    "routing": "The cost of uneven expert routing, from counts of rows per expert, and the gain "
-    "from redundant experts.",
-    "export": "Files of a step for network simulators: names, sizes, groups and the network; for "
-    "the traces themselves use REST or the command line.",
-    "compare": "A report's or a result's text compared with the prediction; missing values are "
-    "read from it.",
-    "scale": "Replicas over a day or a trace, scaled by Kubernetes' HPA, KEDA or Dynamo's "
-    "planner: cost and percentiles compared with a fixed number, with cold starts and losses.",
-    "availability": "How many replicas keep a share of requests within targets, with some lost.",
-    "tune": "The server setting to run next, given the runs so far: give lists of settings; "
-    "dry_run uses the simulator instead of a server.",
-    "watch": "When and why a server leaves its prediction, from a recording of its metrics page.",
-    "guard": "Whether a result, given as its text, is worse than predicted or than a baseline.",
-}  # fmt: skip
 
 
 class _Given(FuncMetadata):
@@ -78,8 +49,7 @@ def server(answers: Answers) -> MCPServer:
     tools = [_verb_tool(verb, kind, answers) for verb, kind in bodies.ASKED.items()]
     tools += [_file_tool(verb, kind, answers) for verb, kind in bodies.WITH_FILES.items()]
     made = MCPServer("ridgeline", instructions=_INSTRUCTIONS, tools=tools)
-    of_answers = [make(answers) for make in (_line_tool, _study_tool, _import_tool)]
-    for tool in (*of_answers, *_library_tools()):
+    for tool in (*_other_tools(answers), *_library_tools()):
         made.tool(name=tool.__name__.rstrip("_"))(tool)
     return made
 
@@ -144,8 +114,8 @@ def _tool(
     arguments = create_model(f"{verb}Arguments", __base__=ArgModelBase, **fields)
     told = func_metadata(ask)
     return Tool(
-        fn=ask, name=verb, title=None, description=_FOR[verb], parameters=schema, is_async=False,
-        context_kwarg=None, annotations=None,
+        fn=ask, name=verb, title=None, description=str(kind.__doc__), parameters=schema,
+        is_async=False, context_kwarg=None, annotations=None,
         fn_metadata=_Given(
             arg_model=arguments, output_schema=told.output_schema, output_model=told.output_model,
             wrap_output=told.wrap_output,
@@ -183,7 +153,7 @@ def _library_tools() -> tuple[Callable[..., Any], ...]:
     return models, systems, model, system
 
 
-def _line_tool(answers: Answers) -> Callable[..., Any]:
+def _other_tools(answers: Answers) -> tuple[Callable[..., Any], ...]:
     def ask(line: str) -> dict[str, Any]:
         """A question as a typed line, "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms":
         what it was understood as, and its answer.  A target asks for a plan."""
@@ -193,10 +163,6 @@ def _line_tool(answers: Answers) -> Callable[..., Any]:
             raise ToolError(errors.of_body(error.errors())["error"]["message"]) from None
         return {**found, "answer": short_documents.SHORT[found["verb"]](found["answer"])}
 
-    return ask
-
-
-def _study_tool(answers: Answers) -> Callable[..., Any]:
     def study(
         question: dict[str, Any],
         chips: list[dict[str, Any]] | None = None,
@@ -211,16 +177,12 @@ def _study_tool(answers: Answers) -> Callable[..., Any]:
         body = _body(bodies.StudyBody, given)
         return _told(lambda: short_documents.rows(json.loads(answers.study(body))))
 
-    return study
-
-
-def _import_tool(answers: Answers) -> Callable[..., Any]:
     def import_(text: str, name: str = "report") -> dict[str, Any]:
         """The figures of a profiler's report, or of a benchmark's result, given as its text."""
         files = [_sent(name, text)]
         return _told(lambda: short_documents.imported(json.loads(answers.imported(files))))
 
-    return import_
+    return ask, study, import_
 
 
 def _sent(name: str, text: str) -> Sent:

@@ -114,6 +114,13 @@ def _file(name: str, content: bytes) -> dict[str, Any]:
     return {**about, "text": content.decode("utf-8")}
 
 
+def trace(content: bytes) -> dict[str, Any]:
+    """A Chakra trace: its attributes, and its operators under "rows"."""
+    from app.exchange.step_trace import document
+
+    return document(content)
+
+
 def study(document: Mapping[str, Any]) -> dict[str, Any]:
     """A technology study: {"title", "rows": [what `ridgeline study --json` prints]}."""
     from app.decide import study as decide

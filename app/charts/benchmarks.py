@@ -91,16 +91,15 @@ def _best(best: Points, column: Column, look: Look) -> Trace:
 def _axes(figure: Figure, predicted: Curve, points: Points, name: str) -> None:
     columns = predicted.columns
     loads = [*columns["load"], *(point["load"] for point in points)]
-    figure.update_xaxes(**load_axis(predicted.kind, loads))
     measured = [float(point["value"]) for point in points]
     title = COLUMNS[_COLUMNS[name]]
     if name == "rate":
         top = max(value for value in (*columns["rate"], *measured) if math.isfinite(value))
-        figure.update_yaxes(title_text=title.title, range=[0, top * 1.5])
+        y = {"title_text": title.title, "range": [0, top * 1.5]}
     else:
         drawn = (value for end in ("", "_bound", "_low", "_high") for value in columns[name + end])
-        figure.update_yaxes(title_text=title.head, **time_axis((*drawn, *measured)))
-    figure.update_layout(margin={"t": 44, "b": 96})
+        y = {"title_text": title.head, **time_axis((*drawn, *measured))}
+    figure.laid(load_axis(predicted.kind, loads), y, margin={"t": 44, "b": 96})
 
 
 def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
@@ -123,10 +122,8 @@ def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
             hovertemplate=f"{side}: %{{customdata}}<extra></extra>",
         )  # fmt: skip
     times = (value for side, _ in sides for value in shown[f"{latency}_{side}_s"])
-    figure.update_xaxes(title_text=COLUMNS["arrival_s"].title)
-    figure.update_yaxes(title_text=COLUMNS[f"{latency}_s"].head, **time_axis(times))
-    figure.update_layout(margin={"t": 44, "b": 96})
-    return figure
+    y = {"title_text": COLUMNS[f"{latency}_s"].head, **time_axis(times)}
+    return figure.laid(COLUMNS["arrival_s"].title, y, margin={"t": 44, "b": 96})
 
 
 def history(rows: Points, figure_name: str, look: Look) -> Figure:
@@ -147,7 +144,6 @@ def history(rows: Points, figure_name: str, look: Look) -> Figure:
                 mode="lines+markers", marker={"size": 8}, customdata=shown,
             )
         )  # fmt: skip
-    figure.update_xaxes(title_text="Engine version and date", type="category")
-    figure.update_yaxes(title_text=column.title, rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 96}, showlegend=True)
-    return figure
+    x = {"title_text": "Engine version and date", "type": "category"}
+    y = {"title_text": column.title, "rangemode": "tozero"}
+    return figure.laid(x, y, margin={"t": 44, "b": 96}, showlegend=True)

@@ -40,10 +40,9 @@ def tornado(
         hover, color = "%{customdata}<extra></extra>", look.classes[1 - at]
         figure.add_trace(lying_bars(names, shares, side_words, color, hover, customdata=shown))
     figure.add_vline(0.0, {"color": look.faint, "width": 1})
-    figure.update_xaxes(title_text="Change [%]", tickformat="~g")
-    figure.update_yaxes(showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="overlay", bargap=0.4, margin={"t": 40, "b": 72})
-    return figure
+    x = {"title_text": "Change [%]", "tickformat": "~g"}
+    y = {"showgrid": False, "tickfont_color": look.ink}
+    return figure.laid(x, y, barmode="overlay", bargap=0.4, margin={"t": 40, "b": 72})
 
 
 def ridge(found: Ridge, now: float, look: Look) -> Figure:
@@ -65,11 +64,10 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
     if crossing is not None and crossing > found.at[0]:
         guide_upwards(figure, crossing, f"ridge at {crossing:,.0f}", look.good, y=1.06)
     guide_upwards(figure, now, "now", look.faint)
-    figure.update_xaxes(title_text=_SIZES[found.phase], type="log", tickformat="~s")
+    x = {"title_text": _SIZES[found.phase], "type": "log", "tickformat": "~s"}
     times = time_axis([*found.compute_s, *found.memory_s])
-    figure.update_yaxes(title_text="Least time of a step", **times)
-    figure.update_layout(hovermode="x unified", margin={"t": 80, "b": 96})
-    return figure
+    y = {"title_text": "Least time of a step", **times}
+    return figure.laid(x, y, hovermode="x unified", margin={"t": 80, "b": 96})
 
 
 def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look) -> Figure:

@@ -61,12 +61,9 @@ def against_api(
         price = api_per_request / tokens * 1e6
         words = f"API {quantities.dollars(price)}"
         guide_across(figure, price, words, look.alarm, log=True, size=12, width=1.5)
-    figure.update_xaxes(title_text=COLUMNS["rate"].title, type="log", tickformat="~g")
-    figure.update_yaxes(
-        title_text="A million tokens, in and out [$]", type="log", tickformat="~g", dtick="D2"
-    )
-    figure.update_layout(margin={"t": 44, "b": 90})
-    return figure
+    log = {"type": "log", "tickformat": "~g"}
+    y = {"title_text": "A million tokens, in and out [$]", "dtick": "D2", **log}
+    return figure.laid({"title_text": COLUMNS["rate"].title, **log}, y, margin={"t": 44, "b": 90})
 
 
 def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: Look) -> Figure:
@@ -109,10 +106,8 @@ def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
     figure.add_trace(
         limit_mark([tdp_w], ["power"], "design power", look, size=34, hovertemplate=hover)
     )
-    figure.update_xaxes(rangemode="tozero", tickformat="~g")
-    figure.update_yaxes(showticklabels=False, showgrid=False)
-    figure.update_layout(barmode="stack", margin={"t": 44, "b": 80})
-    return figure
+    x, y = {"rangemode": "tozero", "tickformat": "~g"}, {"showticklabels": False, "showgrid": False}
+    return figure.laid(x, y, barmode="stack", margin={"t": 44, "b": 80})
 
 
 def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
@@ -135,7 +130,5 @@ def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
                 customdata=[f"{value:,.4g}" for value in values],
             )
         )
-    figure.update_xaxes(title_text="Cap of a device [W]")
-    figure.update_yaxes(title_text="Of no cap [%]", rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 90})
-    return figure
+    y = {"title_text": "Of no cap [%]", "rangemode": "tozero"}
+    return figure.laid("Cap of a device [W]", y, margin={"t": 44, "b": 90})

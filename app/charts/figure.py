@@ -6,6 +6,8 @@ tests validate every figure with Plotly.  Properties are Plotly's,
 https://plotly.com/python/reference.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -94,6 +96,13 @@ class Figure:
     def update_yaxes(self, **properties: Any) -> None:
         """Set properties of the y axis."""
         self.update_layout(yaxis=_nested(properties))
+
+    def laid(self, x: str | Mapping[str, Any], y: str | Mapping[str, Any], **layout: Any) -> Figure:
+        """The figure with properties of its axes, a text being the title, and of its layout."""
+        self.update_xaxes(**({"title_text": x} if isinstance(x, str) else x))
+        self.update_yaxes(**({"title_text": y} if isinstance(y, str) else y))
+        self.update_layout(**layout)
+        return self
 
     def add_annotation(self, **properties: Any) -> None:
         """Add a text at x and y in axis coordinates, unless xref and yref are given."""

@@ -50,11 +50,9 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
     for at, (name, members) in enumerate(clouds.items()):
         figure.add_trace(_cloud(name, members, _MARKS[at % len(_MARKS)], colors[name]))
     across = log_axis(limits, quantities.seconds, across=True)
-    figure.update_xaxes(title_text="Measured", minor_showgrid=False, **across)
-    upwards = log_axis(limits, quantities.seconds)
-    figure.update_yaxes(title_text="Predicted", minor_showgrid=False, **upwards)
-    figure.update_layout(hovermode="closest", margin={"t": 44, "b": 110, "l": 76})
-    return figure
+    x = {"title_text": "Measured", "minor_showgrid": False, **across}
+    y = {"title_text": "Predicted", "minor_showgrid": False, **log_axis(limits, quantities.seconds)}
+    return figure.laid(x, y, hovermode="closest", margin={"t": 44, "b": 110, "l": 76})
 
 
 def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:

@@ -37,6 +37,18 @@ def time_axis(times: Iterable[float], *, across: bool = False) -> dict[str, Any]
     return log_axis((min(known) / 1.3, max(known) * 1.3), quantities.seconds, across=across)
 
 
+def over_arrivals(
+    figure: Figure, x: str, y: str, times: Sequence[float], target_s: float, look: Look
+) -> Figure:
+    """A chart of latencies over the time of arrival, with axes and a line at the target, 0 for
+    none.
+    """
+    if target_s:
+        figure.add_hline(y=target_s, line={"color": look.alarm, "width": 1.5, "dash": "dash"})
+    axis = {"title_text": y, **time_axis([*times, target_s])}
+    return figure.laid(x, axis, hovermode="x unified", margin={"t": 44, "b": 92})
+
+
 def flops_words(value: float, digits: int) -> str:
     """A compute rate as a tick label: "100 TFLOP/s"."""
     return quantities.scaled(value, "FLOP/s", digits)
@@ -147,11 +159,12 @@ def guide_across(
     figure: Figure, place: float, words: str, color: str, *, log: bool = False, size: int = 11,
     width: float = 1, end: Literal["left", "right"] = "right",
 ) -> None:  # fmt: skip
-    """Draw a dashed horizontal line at `place`, with its label above an end."""
+    """Draw a dashed horizontal line at `place`, with its label above an end, apart from an axis."""
     figure.add_hline(place, {"color": color, "width": width, "dash": "dash"})
+    side = {"x": 0, "xshift": 4} if end == "left" else {"x": 1}
     figure.add_text(
-        words, size, color, x=0 if end == "left" else 1, xref="paper",
-        y=math.log10(place) if log else place, xanchor=end, yanchor="bottom",
+        words, size, color, xref="paper", y=math.log10(place) if log else place,
+        xanchor=end, yanchor="bottom", **side,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.charts.figure import Figure
-from app.charts.parts import line, time_axis
+from app.charts.parts import line, over_arrivals
 from app.charts.style import Look, blank
 from app.wording import quantities
 
@@ -85,9 +85,4 @@ def tails(windows: Rows, name: str, title: str, target_s: float, look: Look) -> 
                     line={"width": 2, "dash": dash},
                 )
             )  # fmt: skip
-    figure.update_yaxes(title_text=title, **time_axis([*shown, target_s]))
-    figure.update_xaxes(title_text="Time [h]")
-    figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
-    if target_s:
-        figure.add_hline(y=target_s, line={"color": look.alarm, "width": 1.5, "dash": "dash"})
-    return figure
+    return over_arrivals(figure, "Time [h]", title, shown, target_s, look)

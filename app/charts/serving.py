@@ -7,6 +7,7 @@ from typing import Any
 
 from app.answers.columns import COLUMNS, Column, ends
 from app.charts.figure import Figure, Trace, scatter
+from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import (
     band,
     corner_words,
@@ -52,11 +53,9 @@ def latencies(
                 _line(table, load, column + suffix, f"{name} {words}", dash, look.classes[at])
             )
     times = [s for trace in figure.data for s in trace["y"] if s is not None]
-    figure.update_xaxes(**load_axis(load, table[load]))
-    figure.update_yaxes(title_text="Time", **time_axis(times))
-    figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 104, "l": 76})
     _shade_overload(figure, table, load, look)
-    return figure
+    y, margin = {"title_text": "Time", **time_axis(times)}, {"t": 44, "b": 104, "l": 76}
+    return figure.laid(load_axis(load, table[load]), y, hovermode="x unified", margin=margin)
 
 
 def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> Figure:
@@ -73,11 +72,9 @@ def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> F
             customdata=[column.words(rate) for rate in rates], showlegend=False,
         )
     )  # fmt: skip
-    figure.update_xaxes(**load_axis(load, table[load]))
-    figure.update_yaxes(title_text=column.title, rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 96, "l": 66})
     _shade_overload(figure, table, load, look)
-    return figure
+    y = {"title_text": column.title, "rangemode": "tozero"}
+    return figure.laid(load_axis(load, table[load]), y, margin={"t": 44, "b": 96, "l": 66})
 
 
 def throughput_over_interactivity(
@@ -105,10 +102,9 @@ def throughput_over_interactivity(
         )  # fmt: skip
         if marked:
             figure.add_trace(_mark(table, marked_rows[name], look))
-    figure.update_xaxes(title_text=_USER.title, rangemode="tozero")
-    figure.update_yaxes(title_text=_RATE.title, rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 104, "l": 66, "r": 40})
-    return figure
+    x, y = ({"title_text": one.title, "rangemode": "tozero"} for one in (_USER, _RATE))
+    legend = LEGEND_LINE * legend_lines([trace["name"] for trace in figure.data])
+    return figure.laid(x, y, margin={"t": 44, "b": 66 + legend, "l": 66, "r": 40})
 
 
 def draw_targets(

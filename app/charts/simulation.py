@@ -7,7 +7,7 @@ import numpy as np
 
 from app.answers.columns import COLUMNS
 from app.charts.figure import Figure, Trace, bar
-from app.charts.parts import line, time_axis
+from app.charts.parts import line, over_arrivals, time_axis
 from app.charts.style import Look, blank
 from app.wording import quantities
 from genz_core.types import Array
@@ -76,13 +76,8 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figur
         figure.add_trace(
             line(windows["time_s"], seconds, percentile, look.classes[at], hover, customdata=shown)
         )
-    times = time_axis([*windows["p50"], *windows["p99"], target_s])
-    figure.update_yaxes(title_text=name, **times)
-    figure.update_xaxes(title_text=COLUMNS["arrival_s"].title)
-    figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
-    if target_s:
-        figure.add_hline(y=target_s, line={"color": look.alarm, "width": 1.5, "dash": "dash"})
-    return figure
+    times = [*windows["p50"], *windows["p99"]]
+    return over_arrivals(figure, COLUMNS["arrival_s"].title, name, times, target_s, look)
 
 
 def cumulative(
@@ -134,8 +129,8 @@ def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
         if any(column in row for row in rows):
             values = {str(row[name]): _share(row, column) for row in rows}
             figure.add_trace(_bars(column, values, look.classes[place]))
-    figure.update_yaxes(title_text="Share of the prompts", tickformat=".0%")
-    return _laid_out(figure, "stack")
+    y = {"title_text": "Share of the prompts", "tickformat": ".0%"}
+    return _by_row(figure, y, "stack")
 
 
 def _share(row: Mapping[str, Any], column: str) -> float:
@@ -150,8 +145,7 @@ def first_tokens(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Fi
     for place, column in enumerate(("ttft_mean_s", "ttft_p99_s")):
         values = {str(row[name]): float(row[column]) for row in rows}
         figure.add_trace(_bars(column, values, look.classes[place]))
-    figure.update_yaxes(title_text="TTFT [s]")
-    return _laid_out(figure, "group")
+    return _by_row(figure, {"title_text": "TTFT [s]"}, "group")
 
 
 def _bars(column: str, values: Mapping[str, float], color: str) -> Trace:
@@ -167,8 +161,7 @@ def _bars(column: str, values: Mapping[str, float], color: str) -> Trace:
     )
 
 
-def _laid_out(figure: Figure, mode: str) -> Figure:
-    figure.update_yaxes(rangemode="tozero")
-    figure.update_xaxes(type="category", showgrid=False)
-    figure.update_layout(barmode=mode, bargap=0.35, margin={"t": 44, "b": 92})
-    return figure
+def _by_row(figure: Figure, y: Mapping[str, Any], mode: str) -> Figure:
+    x = {"type": "category", "showgrid": False}
+    low = {"rangemode": "tozero", **y}
+    return figure.laid(x, low, barmode=mode, bargap=0.35, margin={"t": 44, "b": 92})

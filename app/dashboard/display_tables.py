@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS, Column, in_words, span_words
+from app.answers.columns import COLUMNS, Column, ends, in_words, span_words
 from app.charts.style import CLASS_NAMES, CLASSES, HOST
 from app.dashboard.widgets import draw_table
 from app.scenario import intervals
@@ -27,6 +27,13 @@ from profilers.runs.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
 _SHARES = ("share", "of bound")
+#: Figures of a load, those of an encoder among them.
+_OF_LOAD = (
+    "ttft_s", "bound_ttft_s", "latency_s", "bound_latency_s", "tpot_s", "bound_tpot_s", "e2e_s",
+    "output_tokens_per_s", "output_tokens_per_s_per_device", "sequences_per_s",
+    "sequences_per_s_per_device", "running", "utilisation", "memory_bytes_per_device",
+    "usd_per_million_tokens", "joules_per_token",
+)  # fmt: skip
 #: Height of a table's row, of its header and of its frame, at the theme's font size.
 _ROW_PX, _FRAME_PX = 33, 3
 
@@ -206,6 +213,23 @@ def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
     return {
         COLUMNS[name].head: Quantity.of(value, COLUMNS[name].unit) for name, value in values.items()
     }
+
+
+def load_figures(row: Mapping[str, Any]) -> dict[str, Quantity]:
+    """Figures of a load that are known, with their intervals; only memory if it cannot be served.
+
+    row: of `app.scenario.served_rows.figures_of`, or of an encoder as `of_kind` names its figures.
+    """
+    figures = {}
+    for name in _OF_LOAD if row["status"] == "ok" else ("memory_bytes_per_device",):
+        value, low, high = (nan if row.get(n) is None else row[n] for n in (name, *ends(name)))
+        if not math.isnan(value):
+            # the paid tokens of a model that generates are those of its output
+            paid = name == "usd_per_million_tokens" and "tpot_s" in row
+            column = COLUMNS["usd_per_mtok" if paid else name]
+            trusted = Latency(value, low, high) if low < high else value
+            figures[column.head] = Quantity.of(trusted, column.unit)
+    return figures
 
 
 def _latency_figures(estimate: Estimate, rate_per_device: float) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 _FULL = 2  # the generation that Streamlit collects
-_REST = 100.0  # time between two full traversals over the time of one
+_REST = 100.0  # processor time between two full traversals over that of one
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Survivors:
     """A callback of `gc` that freezes the survivors of each full collection.
 
     everything: whether the next one traverses all objects.  began_s: processor time at its start.
-    rests_until_s: before that time nothing is thawed.
+    rests_until_s: before that processor time of the process nothing is thawed.
     """
 
     everything: bool = True
@@ -36,8 +36,8 @@ class Survivors:
         gc.freeze()
         if self.everything:
             took_s = time.thread_time() - self.began_s
-            self.everything, self.rests_until_s = False, time.monotonic() + _REST * took_s
-        elif time.monotonic() > self.rests_until_s:
+            self.everything, self.rests_until_s = False, time.process_time() + _REST * took_s
+        elif time.process_time() > self.rests_until_s:
             gc.unfreeze()
             self.everything = True
 

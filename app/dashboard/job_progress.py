@@ -88,10 +88,12 @@ def result_of(key: str, name: str, note: str = "") -> Any:
     return job.result
 
 
-def kept_result(key: str, result_key: str, name: str) -> Any:
-    """The last result of a job in the session state `key`, None if none succeeded yet.
+def kept_result(key: str, result_key: str, name: str, now: Setup) -> Any:
+    """The last result of a job in the session state `key`, a setup and what was found for it; None
+    if none succeeded yet.
 
     It is in the session state `result_key`, and remains while the next job runs and if that fails.
+    A note says that there is none yet, or that it belongs to another question than `now`.
     name: as of `show_progress`.
     """
     result = result_of(key, name)
@@ -99,16 +101,15 @@ def kept_result(key: str, result_key: str, name: str) -> Any:
         st.session_state.pop(key, None)
     if result is not None:
         st.session_state[result_key] = result
-    return st.session_state.get(result_key)
-
-
-def say_if_earlier(before: Setup, now: Setup) -> None:
-    """Draw a note if a result belongs to an earlier question than the page's present one."""
-    if before != now:
+    shown = st.session_state.get(result_key)
+    if shown is None and not is_running(key):
+        st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
+    if shown is not None and shown[0] != now:
         st.info(
             "This is the result of an earlier question; simulate again for the present one.",
             icon=":material/history:",
         )
+    return shown
 
 
 def _stage(job: Job) -> str:

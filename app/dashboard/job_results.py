@@ -20,7 +20,7 @@ from genz_core.errors import RidgelineError
 from hardware_db import data_folder
 
 #: Results by the names of their jobs and what was asked.
-RESULTS = caches.by_bytes(64 << 20)
+RESULTS = caches.by_bytes(24 << 20)
 
 
 def shared_result(name: str, work: Work, asked: Hashable, title: str, argument: Any = None) -> Any:

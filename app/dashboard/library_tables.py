@@ -30,7 +30,7 @@ def readable_systems() -> dict[str, System]:
     return own | _on_disk(*visitor.own_edition())
 
 
-@st.cache_resource(ttl=30, max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner=False)
 def _on_disk(own_folder: str, own_edition: str) -> dict[str, System]:
     """Systems in files, including those in the visitor's folder; unreadable files are left out."""
     found: dict[str, System] = {}

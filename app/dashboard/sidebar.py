@@ -30,7 +30,7 @@ from app.question.question import STANDARD, Question
 from app.question.validity import meaningless, refuse_contradictions
 from app.scenario.description import setup_words
 from app.scenario.gate import meaningless_for
-from app.scenario.scenario import Resolved
+from app.scenario.scenario import Resolved, find_system
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core import Estimate
@@ -215,7 +215,7 @@ def _apply_preset(values: Mapping[str, Any]) -> None:
 def _public_rent(system: str) -> str:
     """The text of the empty rent box: the system's public price, if it has one."""
     try:
-        price = hardware_db.load(system).price_usd_per_hour
+        price = find_system(system).price_usd_per_hour
     except RidgelineError:  # said by the page
         price = None
     return "none known" if price is None else f"{price:.2f}, as published"

@@ -11,7 +11,9 @@ from app.scenario import gate, sharing
 from app.simulation import offered_load
 from app.simulation.trace_file import Trace
 from genz_core.errors import InvalidValue
+from genz_core.serving.load_checks import real_lengths
 from genz_core.serving.sharing import Sharing
+from genz_core.types import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,10 @@ def lengths(question: Question) -> Lengths:
     """The mean lengths of a question's requests."""
     isl, osl, ratio = nominal_lengths(question.isl, question.osl, question.length_ratio)
     nominal, shared = sharing.nominal(question, isl, osl, float(ratio))
-    real = (1.0 + float(ratio)) / 2.0
-    prompt, output = (max(float(round(length * real)), 1.0) for length in (nominal, osl))
-    return Lengths(prompt, output, output * question.samples, shared.scaled(real, prompt))
+    mean = real_lengths(Workload(1.0, nominal, osl), float(ratio))
+    prompt, output = float(np.asarray(mean.isl)), float(np.asarray(mean.osl))
+    scaled = shared.scaled((1.0 + float(ratio)) / 2.0, prompt)
+    return Lengths(prompt, output, output * question.samples, scaled)
 
 
 def is_closed(question: Question) -> bool:

@@ -89,7 +89,7 @@ def price(family: Family, query: Query) -> Candidates:
         RidgelineError: a system states no figure that an operator needs.
     """
     assert family.prefill is not None
-    if demand.lengths(family.question).output <= 1.0:
+    if not decodes(family):
         return aggregated.empty(family)
     if family.speculation is not None and sharing.branches(family.question) > 1:
         raise InvalidValue("several drafted answers to one prompt are not priced")
@@ -101,6 +101,20 @@ def price(family: Family, query: Query) -> Candidates:
     if not table.shape[1]:
         return aggregated.empty(family)
     return of_table(family, prefill, decode, table)
+
+
+def decodes(family: Family) -> bool:
+    """Whether answers are longer than the token that ends the prompt."""
+    return demand.lengths(family.question).output > 1.0
+
+
+def why_empty(family: Family) -> str:
+    """Why a family without candidates has none."""
+    if family.prefill is None:
+        return "no degrees split the model over so few devices"
+    if not decodes(family):
+        return "an answer of one token ends with its prompt: nothing is decoded"
+    return "no workers of both pools hold the model on so few devices"
 
 
 def _held(resolved: Resolved, degrees: Array) -> Array:

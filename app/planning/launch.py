@@ -342,6 +342,6 @@ def _context(family: Family, query: Query) -> int:
     if demand.trace_of(query) is None:
         q = family.question
         isl, osl, _ = nominal_lengths(q.isl, q.osl, q.length_ratio)
-        longest = q.shared_tokens + q.turns * int(isl + osl)
+        longest = q.shared_tokens + q.turns * int(round(isl) + round(osl))
     room = math.ceil(longest / _CONTEXT_STEP) * _CONTEXT_STEP
     return min(room, family.resolved.model.max_context or room)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.planning.candidates import Candidates
+from app.planning.disaggregated import why_empty
 from app.planning.search import Found
 from app.planning.shortlist import Plan, Shortlist
 from app.planning.targets import Figure, Target
@@ -53,7 +54,7 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
     candidates = found.candidates
     mine = candidates.family == family
     if not mine.any():
-        return Loser(family, None, "no degrees split the model over so few devices")
+        return Loser(family, None, why_empty(candidates.families[family]))
     for plan in short.plans:
         if best is not None and short.candidates.family[plan.at] == family:
             return Loser(family, plan.at, _behind(found, short, plan))

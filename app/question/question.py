@@ -97,14 +97,14 @@ def nominal_lengths(isl: Any, osl: Any, length_ratio: Any) -> tuple[Any, Any, An
     """Longest prompt and answer of a load, and the ratio of shortest to longest.
 
     Lengths are uniform between the two.  With a `length_ratio` isl and osl are the longest; without
-    one they are the means, and lengths vary by `VARIATION` about them; the rounded mean over the
-    whole numbers between both ends equals the given value. Numbers or arrays; `length_ratio` None
-    or NaN where it was not given.
+    one they are the means, and lengths vary by `VARIATION` about them: the whole numbers between
+    both ends have the given mean.  Numbers or arrays; `length_ratio` None or NaN where it was not
+    given.
     """
     given = np.asarray(np.nan if length_ratio is None else length_ratio, dtype=float)
     open_, ratio = np.isnan(given), (1.0 - VARIATION) / (1.0 + VARIATION)
     longest = np.where(open_, 1.0 + VARIATION, 1.0)
-    longest_isl, longest_osl = (np.round(np.asarray(mean) * longest)[()] for mean in (isl, osl))
+    longest_isl, longest_osl = ((np.asarray(mean) * longest)[()] for mean in (isl, osl))
     return longest_isl, longest_osl, np.where(open_, ratio, given)[()]
 
 

@@ -119,7 +119,7 @@ _NOT_SIMULATED = (
     "lora_adapters", "stream_interval",
 )  # fmt: skip
 #: Parameters that a simulation computes itself or leaves to the closed form.
-_OF_NO_SIMULATION = (*_STATIC, "batch", "target", "prefix_hits", "prefix_tier", *_NOT_SIMULATED)
+_OF_NO_SIMULATION = (*_STATIC, "batch", "prefix_hits", "prefix_tier", *_NOT_SIMULATED)
 #: Parameters supported for a fixed set of replicas, but not for replicas that start and stop.
 _NOT_SCALED = ("ramp_to", "ramp_s", "sessions", "front_ends", "think_spread", *in_group(CACHE),
                *in_group(POOL))  # fmt: skip
@@ -130,7 +130,8 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "serve": (*_ONE_BY_ONE, *_STATIC, *_WANTED, *(n for n in _COST if n != "price"), "batch",
               "trace"),
     "sweep": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
-    "simulate": (*_OF_NO_SIMULATION, *(n for n in _COST if n not in ("price", *_TIER_PRICES))),
+    "simulate": (*_OF_NO_SIMULATION, "target",
+                 *(n for n in _COST if n not in ("price", *_TIER_PRICES))),
     "scale": (*_OF_NO_DAY, *(name for name in _COST if name not in ("price", "day"))),
     "availability": (*_OF_NO_DAY, "replicas", *(name for name in _COST if name != "price")),
     "plan": (*_STATIC, "batch", "burst_start", "requests", "burstiness", "ramp_to", "ramp_s",

@@ -251,7 +251,7 @@ def sentences(found: Available) -> list[str]:
     lines.append(
         f"Note: simulated with {requests:,} requests, the same for each number of replicas."
     )
-    said = (*deployed.drawn.notes, *deployed.resolved.notes, UNVALIDATED)
+    said = [*deployed.drawn.notes, *deployed.resolved.notes, *deployed.unjudged(), UNVALIDATED]
     return [*lines, *(f"Note: {note}." for note in said)]
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from app.planning.targets import parse_targets
 from app.question.question import Question
 from app.scenario.drafting import drafted
 from app.scenario.scenario import Resolved
@@ -34,8 +35,18 @@ class Sustained:
 
 
 def with_targets(question: Question) -> Question:
-    """The question with targets: its own or `DEFAULT_TARGETS`."""
-    return question if targets_of(question) else replace(question, **cast(Any, DEFAULT_TARGETS))
+    """The question with limits of each request: its own and those of its targets on latencies,
+    whatever their statistic, the smaller of both; without any, `DEFAULT_TARGETS`.
+
+    Raises:
+        InvalidValue: an invalid target.
+    """
+    limits = {f"{name[:-2]}_target_s": seconds for name, seconds in targets_of(question).items()}
+    for target in parse_targets(", ".join(question.target)):
+        if target.figure.latency:
+            name = f"{target.figure.latency}_target_s"
+            limits[name] = min(target.value, limits.get(name, math.inf))
+    return replace(question, **cast(Any, limits or DEFAULT_TARGETS))
 
 
 @dataclass(slots=True)

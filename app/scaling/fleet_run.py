@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from app.planning.targets import Target, parse_targets
 from app.question.question import Question
 from app.scaling.capacity import Capacity, with_targets
 from app.scaling.load import requests_of
@@ -104,6 +105,19 @@ class Deployed:
         """The targets as text for a sentence."""
         named = self.targets.items()
         return ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in named)
+
+    @property
+    def load_targets(self) -> tuple[Target, ...]:
+        """The question's targets on figures of the whole load."""
+        return parse_targets(", ".join(self.resolved.scenario.target))
+
+    def unjudged(self, figures: Collection[str] = ()) -> list[str]:
+        """A note on each target that is neither on a latency nor on one of these figures."""
+        return [
+            f"the target {target} is not judged here"
+            for target in self.load_targets
+            if not target.figure.latency and target.figure.column not in figures
+        ]
 
     def document(self) -> dict[str, Any]:
         """The question for a document, SI units."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from app.planning.targets import verdicts
 from app.question.query import Query
 from app.scaling import losses
 from app.scaling.fleet_run import LATENCIES, PERCENTILES, Deployed, FleetRun
@@ -263,6 +264,8 @@ def sentences(found: Scaled) -> list[str]:
         f"Requests within the targets: {quantities.percent(first['good_share'])} against "
         f"{quantities.percent(second['good_share'])} ({deployed.targets_in_words}).",
     ]
+    for way, figures in {name: first, f"{number} fixed replicas": second}.items():
+        lines += [f"{way}: {said}" for said in verdicts(deployed.load_targets, figures)]
     worse = suffering(found)
     if worse:
         words = ", ".join(
@@ -284,8 +287,9 @@ def sentences(found: Scaled) -> list[str]:
 def notes(found: Scaled) -> list[str]:
     """Assumptions, in sentences."""
     deployed = found.following.deployed
-    sustained, refused = deployed.capacity.mean, found.following.figures()["refused"]
-    said = [*deployed.drawn.notes, *deployed.resolved.notes]
+    sustained, figures = deployed.capacity.mean, found.following.figures()
+    refused = figures["refused"]
+    said = [*deployed.drawn.notes, *deployed.resolved.notes, *deployed.unjudged(figures)]
     said.append(
         f"one replica serves {sustained.requests_per_s:.3g} requests/s, {sustained.open:,} open, "
         "within the targets by the closed form"

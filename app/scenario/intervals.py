@@ -20,6 +20,7 @@ from app.question import comparison
 from app.question.evidence import Evidence
 from app.wording import quantities
 from genz_core import Estimate
+from genz_core.common.memo import ByIdentity
 from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
@@ -337,8 +338,18 @@ def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Latency:
 # ------------------------------------------------------------------------------- operators
 
 
+_TABLES: ByIdentity[Table] = ByIdentity(32)
+
+
 def operator_table(step: StepEstimate, config: int = 0) -> Table:
-    """`StepEstimate.table` with `low_s` and `high_s` of all runs; NaN where not validated."""
+    """`StepEstimate.table` with `low_s` and `high_s` of all runs; NaN where not validated.
+
+    The latest tables are kept, so a table must not be changed.
+    """
+    return _TABLES.get(lambda: _operator_table(step, config), step, values=config)
+
+
+def _operator_table(step: StepEstimate, config: int) -> Table:
     table: Table = step.table(config)
     pricer = Pricer(step.system, step.engine)
     ops = (step.op(row, config) for row in range(len(step.graph.ops)))

@@ -27,6 +27,7 @@ from genz_core.common.memo import ByIdentity
 from genz_core.deployment import as_server, deploy
 from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import prompt_tokens
+from genz_core.serving.load_checks import real_lengths
 from genz_core.serving.options import Options
 from genz_core.types import Model
 from genz_core.workload import WITH_TIMES
@@ -322,11 +323,12 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
         raise InvalidValue("a static batch takes one max_num_batched_tokens for all of an array")
     if limits[0]:
         question = replace(question, max_num_batched_tokens=int(limits[0]))
-    mean = (1.0 + np.asarray(arrays.get("length_ratio", question.length_ratio or 1.0))) / 2.0
+    ratio = np.asarray(arrays.get("length_ratio", question.length_ratio or 1.0))
     isl, osl = (arrays.get(name, getattr(question, name)) for name in ("isl", "osl"))
     whole = isl, osl
-    if np.any(mean != 1.0):
-        isl, osl = (np.maximum(np.round(np.asarray(size) * mean), 1.0) for size in (isl, osl))
+    if np.any(ratio != 1.0):
+        mean = real_lengths(Workload(1.0, isl, osl), ratio)
+        isl, osl = mean.isl, mean.osl
     shape = np.broadcast_shapes(*(np.shape(values) for values in arrays.values()))
     batch = arrays.get("batch", question.batch)
     # as many as the arrays that are not priced have

@@ -14,7 +14,7 @@ import model_registry
 from app.question.parameters import PARAMETERS
 from app.question.query import UnknownParameter
 from app.question.question import Question
-from app.scenario.scenario import Resolved, combined
+from app.scenario.scenario import Resolved, combined, find_system
 from genz_core.errors import InvalidValue, UnknownModel
 from genz_core.types import Model, System
 from hardware_db.data_folder import overlay
@@ -119,7 +119,7 @@ def system_of(setup: Setup) -> System:
     """
     if setup.system_yaml:
         return hardware_db.load_yaml(setup.system_yaml)
-    return hardware_db.load(setup.scenario.system)
+    return find_system(setup.scenario.system)
 
 
 def parse_config(text: str) -> dict[str, Any]:

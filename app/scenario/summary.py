@@ -17,6 +17,7 @@ from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
+from genz_core.common.memo import ByIdentity
 from genz_core.models.model_kinds import generates, model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
 from genz_core.steps.step import StepEstimate
@@ -168,6 +169,13 @@ def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
 
     The correction by measured runs scales all time beyond the operators' bounds equally.
     """
+    return dict(_PARTS.get(lambda: _parts_of(step, config), step, values=config))
+
+
+_PARTS: ByIdentity[dict[str, float]] = ByIdentity(32)
+
+
+def _parts_of(step: StepEstimate, config: int) -> dict[str, float]:
     parts = {name: float(part[:, config].sum()) for name, part in step.parts().items()}
     parts |= {"host": float(step.host_s[config]), "pipeline": float(step.pipeline_s[config])}
     factor = step.learned_factor(config)

@@ -246,7 +246,7 @@ def _lengths(
             for mean in (q.isl, q.osl)
         ]
         return pair[0], pair[1]
-    longest = nominal_lengths(q.isl, q.osl, q.length_ratio)[:2]
+    longest = np.round(nominal_lengths(q.isl, q.osl, q.length_ratio)[:2])
     pair = [
         draws.uniform_lengths(count, most, q.length_ratio, generator)
         if q.length_ratio is not None

@@ -171,8 +171,8 @@ def _block_pairs(new: Array, cached: Array, window: Array, causal: bool, beyond:
     """(query, key) pairs that the kernel computes for one sequence: whole blocks of both."""
     block = np.where(new < _ROWS, 16.0, _ROWS)
     rows, old = np.ceil(new / block), np.ceil(cached / block)
-    if not causal:
-        return number(rows * (rows + old) * block * block)
+    if not causal:  # every query sees all keys
+        return number(rows * np.ceil((new + cached) / block) * block * block)
     reach = np.where(window > 0, np.ceil(window / block) + beyond * _ROWS / block, 0.0)
     return attended_pairs(rows, old, reach) * block * block
 
@@ -389,8 +389,6 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     """Arguments of `prefill_attention_time`; for sparse attention the window is its top_k."""
     d = op.dims
     cached = number(d["cached_tokens"])
-    if op.kind == "cross_attention":
-        cached = _other_blocks(number(d["new_tokens"]), cached)
     return {
         "sequences": d["sequences"],
         "new_tokens": d["new_tokens"],
@@ -405,13 +403,6 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "peak_flops_per_s": conditions.peak(op) * conditions.engine.attention_efficiency,
         "device": conditions.device,
     }
-
-
-def _other_blocks(new: Array, others: Array) -> Array:
-    """Keys beyond the number of queries, so that both together fill the blocks of all keys."""
-    block = np.where(new < _ROWS, 16.0, _ROWS)
-    whole = np.ceil((new + others) / block) - np.ceil(new / block)
-    return number(np.maximum(whole, 0.0) * block)
 
 
 @prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)

@@ -24,11 +24,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.serving.queueing import Batching
-from genz_core.serving.queues import FULLEST, MOST_READING, busy_share, median_share, waited
+from genz_core.serving.queues import (
+    FULLEST,
+    MOST_READING,
+    all_occupied,
+    busy_share,
+    median_share,
+    waited,
+)
 from genz_core.serving.step_cycles import largest
 from genz_core.types import Array
 
-_ROUNDS = 3  # iterations of the balance between arrivals and decoding requests: judgement
+#: Iterations of the balance between arrivals and open requests, and of a step's: judgement.
+_BALANCES, _ROUNDS = 4, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +61,10 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     gaps = np.maximum(batching.steps - 1.0, 0.0)
     ranks, lanes, isl = batching.times.ranks, batching.lanes, batching.isl
     cycle = batching.pace(decodes, np.maximum(batching.steps, 1.0)).cycle_s
-    first, longer, none = np.zeros_like(cycle), np.zeros_like(cycle), np.zeros_like(cycle)
+    longer, none = np.zeros_like(cycle), np.zeros_like(cycle)
     alone = batching.reading_s(none, isl, isl, batching.room(none), none)
-    for _ in range(_ROUNDS):
+    first = alone
+    for _ in range(_BALANCES):
         # an answer decodes together with those that it finds on arrival
         running = np.minimum(decodes + 1.0 / batching.routed, batching.admitted)
         running = np.maximum(running, 1.0)
@@ -63,12 +72,12 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         room = batching.room(beside)
         full = batching.cycle_s(beside, room, room)
         plain = batching.cycle_s(running, none)
-        cycle, reading = _cycle_s(batching, per_s, (running, cycle, plain), (alone, full))
-        prompts = per_s * cycle / lanes
+        busy, beside_decodes = _met_share(batching, per_s * first + decodes)
+        beside_s = per_s * beside_decodes
+        cycle, reading = _cycle_s(batching, beside_s, (running, cycle, plain), (alone, full))
+        prompts = beside_s * cycle / lanes
         # per step: with separate prefill steps, several may run between two decode steps
         step = cycle if batching.mixed else cycle / (1.0 + (cycle - plain) / reading)
-        open_ = np.maximum(per_s * (first + gaps * cycle), decodes) * ranks
-        busy = np.maximum(-np.expm1(-open_), 1e-9)
         longest = full if batching.mixed else plain + full
         met = _met_s(batching, plain, cycle, reading, longest, prompts * ranks / busy)
         used = np.minimum(per_s * isl * full / room / lanes, FULLEST)
@@ -99,6 +108,22 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         several = np.where(together, np.clip(longest_gaps - 1.0, 0.0, 1.0), 1.0)
         gap = plain + several * (gap - plain)
     return Paced(decodes, gap, first, np.minimum(median, first))
+
+
+def _met_share(batching: Batching, open_: Array) -> tuple[Array, Array]:
+    """Share of the arrivals that find others where they are sent, and the rate of those at a rank
+    with requests, relative to the mean rate of all ranks.
+
+    The number of open requests is taken as a Poisson number.  Any of them is on the same worker if
+    its ranks run in lock-step; otherwise a router sends each to the rank with the fewest, so the
+    arrival finds some only if no rank is free.
+
+    open_: mean number of open requests of a rank.
+    """
+    coupled = batching.times.ranks
+    apart = np.where(coupled > 1, 1.0, batching.routed)
+    none_free, occupied = all_occupied(open_ * np.maximum(coupled, batching.routed), apart)
+    return np.maximum(none_free, 1e-9), none_free / np.maximum(occupied, 1e-9)
 
 
 def read_s(batching: Batching, per_s: Array) -> Array:

@@ -11,6 +11,9 @@ from genz_core.models.model_kinds import generates, model_kind
 from genz_core.serving.traffic import Traffic
 from genz_core.types import Array, Model, Num, Workload
 
+#: Tokens by which a product of lengths and ratios may miss a whole number.
+_ROUNDING = 1e-6
+
 
 def of_kind(model: Model, traffic: Traffic) -> Traffic:
     """The load adapted to the kind of model: an encoder's requests end with their single pass.
@@ -52,10 +55,27 @@ def rates(traffic: Traffic) -> Array:
     return np.atleast_1d(np.asarray(traffic.rate_per_s, dtype=float))
 
 
-def real_lengths(load: Workload, ratio: Num) -> Workload:
-    """The load with mean lengths, where real lengths are uniform in [ratio, 1] of the
-    nominal ones.
+def whole_lengths(nominal: Num, ratio: Num) -> tuple[Array, Array]:
+    """Shortest and longest length in whole tokens, where lengths are uniform in [ratio, 1] of the
+    nominal one.
     """
-    mean = (1.0 + np.asarray(ratio, dtype=float)) / 2.0
-    isl, osl = (np.maximum(np.round(np.asarray(x) * mean), 1.0) for x in (load.isl, load.osl))
+    longest = np.asarray(nominal, dtype=float)
+    most = np.floor(longest + _ROUNDING)
+    least = np.minimum(np.ceil(longest * ratio - _ROUNDING), most)
+    return np.maximum(least, 1.0), np.maximum(most, 1.0)
+
+
+def longest_lengths(load: Workload, ratio: Num) -> Workload:
+    """The load with its longest lengths; equal ones as they are."""
+    equal = np.asarray(ratio) == 1.0
+    isl, osl = (
+        np.where(equal, nominal, whole_lengths(nominal, ratio)[1])
+        for nominal in (load.isl, load.osl)
+    )
+    return Workload(load.batch, isl, osl)
+
+
+def real_lengths(load: Workload, ratio: Num) -> Workload:
+    """The load with mean lengths, where real lengths are `whole_lengths` of the nominal ones."""
+    isl, osl = (sum(whole_lengths(nominal, ratio)) / 2.0 for nominal in (load.isl, load.osl))
     return Workload(load.batch, isl, osl)

@@ -10,6 +10,7 @@ from genz_core.capacity.memory import Memory, memory
 from genz_core.models.speculative import steps_per_token
 from genz_core.serving.deduplicate import Kinds
 from genz_core.serving.kv_capacity import step_rooms
+from genz_core.serving.load_checks import whole_lengths
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.queueing import Batching
@@ -46,13 +47,15 @@ def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) 
     times = replace(times, spilled=_spilled(served, chosen, stages, admitted))
     together = np.maximum(admitted * times.ranks, 1.0)
     closed = served.traffic.rate_per_s is None
-    steps = 1.0 + (numbers["osl"] - 1.0) * steps_per_token(served.model, numbers["osl"])
-    ratio = served.chosen(served.traffic.length_ratio, chosen)
+    each = steps_per_token(served.model, numbers["osl"])
+    shortest, longest = whole_lengths(
+        *(served.chosen(x, chosen) for x in (served.traffic.osl, served.traffic.length_ratio))
+    )
     return Batching(
         times=times,
         isl=isl,
-        steps=steps,
-        steps_spread=np.floor(steps * (1.0 - ratio) / (1.0 + ratio) * 2.0),
+        steps=1.0 + (numbers["osl"] - 1.0) * each,
+        steps_spread=np.floor((longest - shortest) * each),
         admitted=admitted,
         others=(together - 1.0) / together if closed else np.ones_like(isl),
         lanes=stages,

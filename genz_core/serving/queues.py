@@ -24,6 +24,23 @@ def all_busy(used: Array, servers: Num) -> Array:
     return np.asarray(used ** (np.sqrt(2.0 * (servers + 1.0)) - 1.0))
 
 
+def all_occupied(open_: Array, servers: Num) -> tuple[Array, Array]:
+    """Probability that no server is without a request, and the mean share of those with some, where
+    each request is sent to the server with the fewest.
+
+    open_: mean of the number of requests, a Poisson number.
+    """
+    most = np.broadcast_to(servers, np.shape(open_)).astype(float)
+    term = np.exp(-open_)
+    below, some = np.zeros_like(term), np.zeros_like(term)  # P(n < servers), E[n; n < servers]
+    for number in range(int(most.max(initial=0.0))):
+        fewer = number < most
+        below, some = below + fewer * term, some + fewer * number * term
+        term = term * open_ / (number + 1.0)
+    full = np.maximum(1.0 - below, 0.0)
+    return full, (some + most * full) / most
+
+
 def waited(used: Array, servers: Num) -> Array:
     """Mean wait in units of the service time, M/M/c (Sakasegawa).
 

@@ -14,7 +14,7 @@ from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.models.speculative import steps_per_token
 from genz_core.serving.kv_capacity import sequences_that_fit, usual_tokens
-from genz_core.serving.load_checks import real_lengths
+from genz_core.serving.load_checks import longest_lengths, real_lengths
 from genz_core.serving.traffic import Traffic
 from genz_core.serving.whole_prompts import running_beside
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
@@ -24,6 +24,12 @@ from genz_core.workload import OUT_OF_MEMORY
 #: Share of the requests that could run, below which whole prompts are named as the reason.
 _FEWER = 0.9
 _NO_ROOM = "no sequence's cache fits beside the weights"
+
+
+def _spread(load: Workload, users: Num) -> Workload:
+    """The load with its lengths for every configuration.  users: open requests, [configs]."""
+    isl, osl = (np.broadcast_to(tokens, np.shape(users)) for tokens in (load.isl, load.osl))
+    return Workload(users, isl, osl)
 
 
 @dataclass(frozen=True)
@@ -60,10 +66,11 @@ class ServedLoads:
         pooled: bool = False,
     ) -> Self:
         """The model under `traffic`; loads that cannot be served have reason codes."""
-        nominal = Workload(users, traffic.isl, traffic.osl)
-        checked = check(model, nominal, parallelism, batch_is="concurrency")
-        load = real_lengths(checked.workload, traffic.length_ratio)
-        share = (1.0 + np.asarray(traffic.length_ratio, dtype=float)) / 2.0
+        nominal, ratio = Workload(users, traffic.isl, traffic.osl), traffic.length_ratio
+        longest = longest_lengths(nominal, ratio)
+        checked = check(model, longest, parallelism, batch_is="concurrency")
+        load = _spread(real_lengths(nominal, ratio), checked.workload.batch)
+        share = (1.0 + np.asarray(ratio, dtype=float)) / 2.0
         traffic = replace(traffic, sharing=traffic.sharing.scaled(share, load.isl))
         single, capacity = sequences_that_fit(
             model, system, load, checked.parallelism, engine, traffic.sharing, traffic.spill

@@ -26,6 +26,7 @@ from genz_core.types import Array, Places
 
 _POISSON = 64  # terms of the sum for the largest of several Poisson numbers
 _NOTHING = 1e-20  # terms up to this size are negligible
+_NOTHING_MORE = 1e-9  # of a request, from rounding
 _MANY = 30.0  # prompts per step from which their number is taken as nearly normal
 _DEVIATIONS = np.linspace(-8.0, 8.0, 401)  # standard deviations from the mean
 _BELOW = np.array([0.5 * (1.0 + math.erf(far / math.sqrt(2.0))) for far in _DEVIATIONS])
@@ -107,7 +108,8 @@ class StepCycles:
 
     def _lane(self, decodes: Array, tokens: Array, elsewhere: Array) -> tuple[Array, Array]:
         """Latency and stage time of a step of one lane [s]."""
-        part = np.where(decodes > 0, np.maximum(decodes / self.lanes, 1.0), 0.0)
+        each = decodes / self.lanes * self.fullest_lane
+        part = np.where(decodes > 0, np.maximum(each, 1.0), 0.0)
         if self.mixed:
             return self.times(part, tokens, elsewhere)
         none = np.zeros_like(part)
@@ -131,6 +133,16 @@ class StepCycles:
         """Latency and stage time of a step of one lane without prompts [s]."""
         none = np.zeros_like(decodes)
         return self._lane(decodes, none, none)
+
+    @property
+    def fullest_lane(self) -> Array | float:
+        """Requests of the fullest lane relative to the mean of all lanes.  The others wait for it,
+        because the first stage takes lanes in turn.
+        """
+        if self.lanes == 1 or not self.closed:
+            return 1.0
+        each = np.maximum(self.admitted, 1.0) / self.lanes
+        return np.ceil(each - _NOTHING_MORE) / each
 
     @property
     def own_lane(self) -> Array | float:

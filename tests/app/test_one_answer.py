@@ -105,6 +105,11 @@ def test_a_load_has_one_answer(scenario: dict[str, Any]):
     assert command == json.loads(to_json(module))
 
     asked = {k: v for k, v in scenario.items() if k != "batch"} | {"concurrency": scenario["batch"]}
+    pinned = opened("compare", part="Pinned", **asked)
+    compared = pinned.dataframe[0].value.set_index("figure")["A"]
+    for name in ("TTFT", "TPOT", "E2E"):
+        value = quantities.seconds(module[f"{name.lower()}_s"])
+        assert compared[name].startswith(f"{value} [{span_of(module, name)}]")
     page = opened("serving", **asked)
     assert not page.exception and not page.error
     table = next(frame.value for frame in page.dataframe if "utilisation" in frame.value)

@@ -153,19 +153,23 @@ def card(walk: Walk, label: str) -> str:
     return str(cards.first.inner_text()).split("\n", 1)[1]
 
 
-def table(walk: Walk, column: str) -> list[dict[str, str]]:
-    """The rows of the table that has a column, as a screen reader has them."""
-    found = walk.page.wait_for_function(_TABLE, arg=column)
+def table(walk: Walk, column: str, *names: str) -> list[dict[str, str]]:
+    """The rows of the table that has a column, as a screen reader has them, once each of the names
+    stands in a row: a screen reader has new rows a fifth of a second after they are drawn.
+    """
+    found = walk.page.wait_for_function(_TABLE, arg=[column, names])
     head, *rows = found.json_value()
     return [dict(zip(head, row, strict=False)) for row in rows]
 
 
-#: The first table with a column: its rows, a list of texts each; null while there is none.
-_TABLE = """column => {
+#: The first table with a column and with names: its rows, a list of texts each; null while there
+#: is none.
+_TABLE = """([column, names]) => {
     for (const table of document.querySelectorAll('[data-testid="stDataFrame"] canvas table')) {
         const rows = [...table.querySelectorAll('tr')].map(
             row => [...row.children].map(cell => cell.textContent.trim()));
-        if (rows.length > 1 && rows[0].includes(column)) return rows;
+        const named = name => rows.some(row => row.some(text => text.includes(name)));
+        if (rows.length > 1 && rows[0].includes(column) && names.every(named)) return rows;
     }
     return null;
 }"""
@@ -245,11 +249,8 @@ def three_systems(luck: random.Random) -> Errand:
 
     def read(walk: Walk) -> dict[str, float | None]:
         walk.see(f"Where every user has {speed} tokens/s or more")
-        rows = table(walk, "deployment")
-        cost, names = (
-            "$ per 1M out, rented",
-            {s: hardware_db.load(s).name for s in SYSTEMS.values()},
-        )
+        names = {slug: hardware_db.load(slug).name for slug in SYSTEMS.values()}
+        rows, cost = table(walk, "deployment", *names.values()), "$ per 1M out, rented"
         return {
             slug: next((number(row[cost]) for row in rows
                         if name in row["deployment"] and "$" in row.get(cost, "")), None)

@@ -7,7 +7,7 @@ from app.charts import simulation as charts
 from app.charts.figure import Figure
 from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words
-from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
+from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.panels.simulation import query_of
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
@@ -51,12 +51,9 @@ def draw(setup: Setup) -> tuple[dict[str, Figure], pd.DataFrame]:
             question = query_of(setup.scenario)
             work = (setup, question.question, question.objects)
             start(JOB, worth_of_setup, work, "Cache tiers", SIMULATING)
-    shown = kept_result(JOB, RESULT, "cache_tiers")
-    if shown is None:
+    if not (shown := kept_result(JOB, RESULT, "cache_tiers", setup)):
         return nothing
-    before, found = shown
-    say_if_earlier(before, setup)
-    return _show(found), pd.DataFrame(found.case_rows)
+    return _show(shown[1]), pd.DataFrame(shown[1].case_rows)
 
 
 def _show(found: Worth) -> dict[str, Figure]:

@@ -10,7 +10,7 @@ from app.answers.columns import COLUMNS, Column
 from app.charts import scaling as charts
 from app.dashboard import export, sidebar, strip
 from app.dashboard.display_tables import rows_in_words
-from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
+from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.panels.simulation import query_of
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
@@ -51,34 +51,31 @@ def page() -> None:
     """Draw the form, the job that it starts, and the result."""
     setup, _ = sidebar.deployed_setup("how many replicas there are")
     strip.say(setup.scenario, "scale")
-    st.caption(
-        "Requests come one by one over a day whose busiest hour has the question's rate, or as a "
-        "trace recorded them; replicas start, load their weights, serve, leave and are lost. "
-        f"{_targets(setup)}"
-    )
+    with saying_errors():
+        st.caption(
+            "Requests come one by one over a day whose busiest hour has the question's rate, or as "
+            "a trace recorded them; replicas start, load their weights, serve, leave and are lost. "
+            f"Each request is to meet {_limits(setup)}."
+        )
     with st.form("scaling_form", border=False):
         given = _form()
         with st.container(horizontal=True):
             for label in _VERBS:
                 if st.form_submit_button(label, disabled=is_running(JOB)):
                     _start(setup, label, given)
-    shown = kept_result(JOB, RESULT, "scaling")
-    if shown is None:
-        if is_running(JOB):
-            return
-        st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
-        return
-    before, document = shown
-    say_if_earlier(before, setup)
-    (_follows if "following" in document else _lasts)(document, before)
+    if shown := kept_result(JOB, RESULT, "scaling", setup):
+        before, document = shown
+        (_follows if "following" in document else _lasts)(document, before)
 
 
-def _targets(setup: Setup) -> str:
-    """The targets of each request, in a sentence."""
-    targets = targets_of(with_targets(setup.scenario)).items()
-    each = ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in targets)
-    unused = "; the form's targets on the whole load are not" if setup.scenario.target else ""
-    return f"The targets of each request are used, under More: {each}{unused}."
+def _limits(setup: Setup) -> str:
+    """The limits of each request in words.
+
+    Raises:
+        InvalidValue: an invalid target.
+    """
+    limits = targets_of(with_targets(setup.scenario)).items()
+    return ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in limits)
 
 
 def _form() -> dict[str, str]:

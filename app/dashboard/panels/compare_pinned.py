@@ -5,14 +5,24 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.charts import changes
 from app.charts.figure import Figure
-from app.dashboard import caches, display_tables, export, own_definitions, pinned_scenarios, sidebar
-from app.dashboard.load import as_batch, batches_words
+from app.dashboard import (
+    caches,
+    display_tables,
+    export,
+    load_curves,
+    own_definitions,
+    pinned_scenarios,
+    sidebar,
+)
+from app.dashboard.display_tables import Quantity
+from app.dashboard.load import as_batch, batches_words, load_of
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table
 from app.scenario import intervals
-from app.scenario.encoder_figures import phases_of
+from app.scenario.encoder_figures import of_kind, phases_of
 from app.scenario.setup import Setup, setup_from
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
@@ -20,6 +30,7 @@ from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
 
+_STATIC = ("batch", "trace")
 CAUSE, CLASS = "cause", "operator class"
 
 
@@ -33,7 +44,9 @@ def show(setup: Setup) -> None:
         return
     for name in estimates:
         _scenario(name, shown[name], removable=bool(pins))
-    numbers = _figures(batches, estimates)
+    numbers = _figures(shown, estimates)
+    st.subheader("Steps", anchor=False)
+    st.caption(batches_words(batches))
     changed = what_changed(estimates) if len(estimates) > 1 else {}
     charts = {**changed, **by_class(estimates, "compare")}
     numbers = pd.concat([numbers, _classes(estimates)], ignore_index=True)
@@ -86,12 +99,12 @@ def _scenario(name: str, setup: Setup, *, removable: bool) -> None:
             )  # fmt: skip
 
 
-def _figures(batches: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> pd.DataFrame:
-    """Draw the figures of each scenario; returns them in SI units."""
-    table = {name: display_tables.estimate_figures(one) for name, one in estimates.items()}
+def _figures(setups: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> pd.DataFrame:
+    """Draw the figures of each scenario under its load; returns them in SI units."""
+    table = {name: _asked(setups[name], one) for name, one in estimates.items()}
     words = display_tables.comparison_words(table)
     high = display_tables.height(words)
-    st.caption(f"{batches_words(batches)} Part Figures compares deployments under load.")
+    st.caption(" ".join(f"{name}: {_load_words(setups[name])}." for name in table))
     with st.container(height=high, border=False):  # has it before it is drawn
         draw_table(words, "comparison")
     st.caption(
@@ -99,6 +112,27 @@ def _figures(batches: Mapping[str, Setup], estimates: Mapping[str, Estimate]) ->
         f"against {next(iter(estimates))}."
     )
     return display_tables.comparison_numbers(table)
+
+
+def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Quantity]:
+    """The figures of a scenario's load; those of the estimate for a static batch or a trace."""
+    of_batch = display_tables.estimate_figures(estimate)
+    if setup.scenario.kind in _STATIC:
+        return of_batch
+    load = load_of(setup)
+    row = load_curves.one_load(setup, load.name, load.value)
+    if row["message"]:
+        name, message = sidebar.describe(setup), plain(str(row["message"]))
+        st.warning(f"{name}: {message}.", icon=":material/warning:")
+    of_load = display_tables.load_figures(of_kind(estimate.model, row))
+    weights = COLUMNS["weights_bytes"].head
+    return {**of_load, weights: of_batch[weights]}
+
+
+def _load_words(setup: Setup) -> str:
+    s = setup.scenario
+    batch = "a trace as a static batch of one" if s.trace else f"a static batch of {s.batch:,}"
+    return batch if s.kind in _STATIC else load_of(setup).words
 
 
 def _classes(estimates: Mapping[str, Estimate]) -> pd.DataFrame:

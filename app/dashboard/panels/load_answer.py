@@ -133,7 +133,7 @@ def latency_bounds(setup: Setup) -> list[Target]:
     Raises:
         InvalidValue: an invalid target.
     """
-    targets = parse_targets(", ".join(setup.scenario.target)) if setup.scenario.target else ()
+    targets = parse_targets(", ".join(setup.scenario.target))
     return [
         one for one in judged(targets, setup.scenario.osl)
         if one.figure.latency in ("ttft", "tpot") and one.below

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -12,10 +11,10 @@ from app.answers.columns import COLUMNS
 from app.charts import simulation as charts
 from app.dashboard import caches, export, traces
 from app.dashboard.display_tables import rows_in_words
-from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
+from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
-from app.planning.targets import judged, parse_targets
+from app.planning.targets import judged, parse_targets, verdicts
 from app.question.groups import LOAD, PRICES
 from app.question.parameters import PARAMETERS
 from app.question.query import Query, ask
@@ -51,14 +50,8 @@ def simulation_panel(setup: Setup) -> None:
     ):
         with saying_errors():
             _start(setup, query_of(setup.scenario))
-    shown = kept_result(JOB, RESULT, "simulation")
-    if shown is None:
-        if not is_running(JOB):
-            st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
-        return
-    before, answer = shown
-    say_if_earlier(before, setup)
-    _show(before, answer)
+    if shown := kept_result(JOB, RESULT, "simulation", setup):
+        _show(*shown)
 
 
 def query_of(scenario: Question, verb: str = "simulate") -> Query:
@@ -112,7 +105,8 @@ def _show(setup: Setup, answer: Run) -> None:
     st.caption(_words(answer, named))
     for sentence in answer.refusals:
         st.warning(plain(sentence), icon=":material/warning:")
-    for sentence in target_sentences(setup.scenario, named):
+    targets = judged(parse_targets(", ".join(setup.scenario.target)), setup.scenario.osl)
+    for sentence in verdicts(targets, named):
         st.markdown(plain(sentence))
     _cards(named)
     figures = _charts(answer)
@@ -140,26 +134,6 @@ def _words(answer: Run, named: Mapping[str, Any]) -> str:
         + (f" · {quantities.percent(named['cached_share'])} of the prompts from the cache"
            if named["cached_share"] else "")
     )  # fmt: skip
-
-
-def target_sentences(q: Question, named: Mapping[str, float]) -> list[str]:
-    """Whether the figures of a simulation meet the targets, a sentence per target.
-
-    Raises:
-        InvalidValue: an invalid target.
-    """
-    said = []
-    stated = parse_targets(", ".join(q.target)) if q.target else ()
-    for target in judged(stated, q.osl):
-        figure = target.figure
-        of_all = figure.latency and not figure.percentile
-        value = named.get(f"{figure.latency}_mean_s" if of_all else figure.column)
-        if value is None:
-            continue
-        name = f"Mean {figure.title}" if of_all else figure.title
-        verdict = "meets" if target.met(np.asarray(value)) else "misses"
-        said.append(f"{name} is {figure.shown(value)} and {verdict} its target ({target.limit}).")
-    return said
 
 
 def _cards(named: Mapping[str, Any]) -> None:

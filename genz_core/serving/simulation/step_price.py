@@ -116,8 +116,8 @@ class Extent:
 class _Joined:
     """Time of an operator that all groups of a step share [s].
 
-    decodes: by number of sequences and context.  prompts: by new and cached tokens of one.
-    least_s: of the smallest work, which groups beyond the first do not add.
+    decodes: by number of sequences and context.  prompts: by the new and cached tokens of all
+    pieces of prompts in the step.  least_s: of the smallest work, which is paid once.
     """
 
     decodes: Surface
@@ -125,11 +125,16 @@ class _Joined:
     least_s: float
 
     def seconds(self, rank: RankWork) -> float:
-        parts = [self.prompts(new, cached) for new, cached in rank.prompts]
-        if rank.decodes:
-            parts.append(self.decodes(rank.decodes, rank.tokens / rank.decodes))
-        busy = [part for part in parts if part > 0]
-        return sum(busy) - self.least_s * (len(busy) - 1) if busy else 0.0
+        new = cached = 0
+        for piece, before in rank.prompts:
+            new += piece
+            cached += before
+        reading = self.prompts(new, cached) if new else 0.0
+        if not rank.decodes:
+            return reading
+        decoding = self.decodes(rank.decodes, rank.tokens / rank.decodes)
+        both = reading > 0 and decoding > 0
+        return reading + decoding - (self.least_s if both else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,15 @@ def test_the_words_of_a_guide_stand_at_its_line(log: bool):
     assert (across.y, upwards.x) == (place, place)
 
 
+def test_the_words_of_a_guide_stand_apart_from_the_axis_at_the_left():
+    figure = style.blank(style.LIGHT, "", 300)
+    parts.guide_across(figure, 100.0, "most", "#b3261e", end="left")
+    parts.guide_across(figure, 100.0, "most", "#b3261e")
+    left, right = checked(figure).layout.annotations
+    assert left.x == 0 and left.xanchor == "left" and left.xshift >= 3
+    assert right.x == 1 and not right.xshift
+
+
 def test_bars_of_times_say_them_in_words():
     figure = style.blank(style.LIGHT, "", 300)
     figure.add_trace(parts.time_bars(["A", "B"], [0.002, 1.5], "Compute", "#123456"))

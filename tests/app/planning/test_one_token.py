@@ -48,3 +48,18 @@ def test_targets_on_gaps_are_judged_from_the_second_token_on():
     stated = parse_targets("ttft < 1s, tpot_p95 < 30ms, interactivity > 20, e2e < 2s")
     assert [one.figure.name for one in judged(stated, 1.0)] == ["ttft", "e2e"]
     assert judged(stated, 2.0) == stated
+
+
+@pytest.mark.parametrize(
+    ("load", "why"),
+    [
+        ({"isl": 800, "osl": 1}, "an answer of one token ends with its prompt"),
+        ({"isl": 800, "osl": 64, "devices": 1}, "no workers of both pools hold the model"),
+    ],
+    ids=["one token", "one device"],
+)
+def test_a_disaggregated_plan_without_candidates_says_why(load, why):
+    rest = {"systems": "h100", "concurrency": 8, "engine": "vllm", "devices": 2, "model": MODEL,
+            "weights": "bf16", "simulate": False, "pools": "disaggregated"}  # fmt: skip
+    said = asking.plan(**{**rest, **load}).to_dict()["others"]
+    assert len(said) == 1 and said[0]["why"].startswith(why)

@@ -13,10 +13,11 @@ from app.question.extras import EXTRAS, extras_of, read_extras
 from app.question.query import ask
 from app.scaling import availability as enough
 from app.scaling import losses
-from app.scaling.capacity import busiest_rate
+from app.scaling.capacity import busiest_rate, with_targets
 from app.scaling.fleet_run import mean_between
 from app.scaling.scale import scale, sentences
 from app.scenario import results
+from app.simulation.run import targets_of
 from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation.replica_set import ReplicaSetCourse
@@ -142,6 +143,30 @@ def test_what_cannot_be_is_refused_in_a_sentence(name: str):
 def test_extras_that_cannot_be_are_refused(given, words: str):
     with pytest.raises(InvalidValue, match=words):
         extras("scale", **given)
+
+
+def test_a_target_on_a_latency_limits_each_request_and_is_judged_on_the_whole_load():
+    load = {name: value for name, value in LOAD.items() if name != "tpot_target_s"}
+    target = ("tpot_p99 < 25ms", "ttft < 3600", "usd_per_mtok < 1e9", "joules_per_token < 1")
+    given = {**load, "rate": 0.25, "day": BUSY, "seed": 3}
+    found = scale(ask("scale", {**given, "target": target}), extras("scale", mtbf_h=0))
+    limited, said = followed(), sentences(found)
+    assert found.following.deployed.targets == {"ttft_s": 9.0, "tpot_s": 0.025}
+    assert found.rows == limited.rows
+    tail = found.following.figures()["tpot_p99_s"]
+    verdict = "meets" if tail <= 0.025 else "misses"
+    assert any(one.startswith("Kubernetes") and f"{verdict} its target (< 25.0 ms)" in one
+               for one in said)  # fmt: skip
+    assert sum("Mean TTFT is" in one for one in said) == 2
+    assert sum("$ per Mtok out is" in one for one in said) == 2
+    assert sum("the target joules_per_token < 1 J is not judged here" in one for one in said) == 1
+
+
+def test_without_targets_the_planner_of_dynamo_gives_the_limits_of_each_request():
+    question = ask("scale", {"model": MODEL, "rate": 1.0, "target": "usd_per_mtok < 1"}).question
+    assert targets_of(with_targets(question)) == {"ttft_s": 0.5, "tpot_s": 0.05}
+    stated = ask("scale", {"model": MODEL, "rate": 1.0, "target": "ttft < 1s"}).question
+    assert targets_of(with_targets(stated)) == {"ttft_s": 1.0}
 
 
 def test_targets_that_one_request_misses_are_refused_with_what_to_do():

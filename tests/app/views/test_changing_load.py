@@ -32,10 +32,9 @@ def test_users_are_refused_with_what_to_give_and_so_is_what_cannot_be_typed():
     assert "max_replicas" in app.error[0].value
 
 
-def test_the_targets_that_requests_are_judged_by_are_said():
+def test_the_limits_of_each_request_are_those_of_the_form_and_its_targets():
     said = opened("plan", **SMALL, target="p99 tpot < 9ms").caption
-    assert any("TPOT 25.0 ms; the form's targets on the whole load are not" in one.value
-               for one in said)  # fmt: skip
+    assert any("Each request is to meet TTFT 9.00 s, TPOT 9.00 ms." in one.value for one in said)
 
 
 @pytest.mark.slow

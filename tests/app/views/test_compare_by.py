@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from app.decide.comparison import AXES
@@ -45,6 +47,26 @@ def test_steps_and_memory_are_of_the_load_that_is_asked(tab: str):
     assert "a static batch of 1," in one and "a static batch of 1," not in said
     drawn, of_one = ([c["data"] for c in charts(each)] for each in (app, alone))
     assert drawn and drawn != of_one
+
+
+def test_pinned_loads_show_their_own_figures_beside_those_of_a_static_batch():
+    pins = [{"concurrency": 64, "osl": 500}, {"batch": 64, "osl": 500}]
+    app = opened("compare", part="Pinned", pins=json.dumps(pins))
+    assert not app.exception and not app.error
+    assert any("A: 64 users. B: a static batch of 64." in one.value for one in app.caption)
+    table = app.dataframe[0].value.set_index("figure")
+    assert table["A"]["Running"] == "64" and not isinstance(table["B"]["Running"], str)
+    for name in ("TTFT", "TPOT", "$ per Mtok out"):
+        both = [str(words).split(" [")[0] for words in table.loc[name]]
+        assert len(set(both)) == 2
+
+
+def test_a_pinned_load_that_does_not_fit_has_its_memory_and_the_reason():
+    app = opened("compare", part="Pinned", model="meta-llama/Llama-3.1-70B", concurrency=4)
+    assert not app.exception and not app.error
+    shown = app.dataframe[0].value["figure"].tolist()
+    assert shown == ["Memory per device", "Weights per device"]
+    assert "GB" in app.warning[0].value
 
 
 @pytest.mark.parametrize("tab", ["Frontier", "Figures"])

@@ -46,8 +46,9 @@ def test_builder_and_trace_stand_side_by_side_and_agree(tmp_path, monkeypatch) -
     app = opened("inside", model="Qwen/Qwen3-0.6B")
     settled(app.toggle("with_trace").set_value(True).run())
     assert not app.exception and not app.error
-    beside = app.dataframe[1].value
-    assert set(beside["trace against builder"]) == {"same"}
+    against = "trace against builder"
+    (beside,) = (table.value for table in app.dataframe if against in table.value)
+    assert set(beside[against]) == {"same"}
     assert "q_norm" in " ".join(labels(app, 1))
 
 

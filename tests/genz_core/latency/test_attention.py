@@ -123,6 +123,13 @@ def test_an_encoder_attends_to_all_pairs(device):
     assert prefill(device, 4, 8192, causal=False) > 1.8 * prefill(device, 4, 8192)
 
 
+def test_more_queries_over_the_same_keys_never_take_less(device):
+    new = np.arange(1.0, 1501.0)
+    for heads in (1, 32):
+        seconds = prefill(device, 1, new, 1500.0 - new, heads=heads, kv_heads=heads, causal=False)
+        assert np.all(np.diff(seconds) >= -1e-9 * seconds[1:])
+
+
 def test_sparse_attention_reads_the_chosen_keys_or_all_there_are():
     assert list(sparse_context(np.array([100.0, 5000.0]), 2048)) == [100.0, 2048.0]
 

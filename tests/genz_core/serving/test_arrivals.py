@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from genz_core.serving.arrivals import _met_s, paced, read_s
+from genz_core.serving.queues import all_occupied
 from tests.genz_core.serving.test_queueing import ONE, Linear, batching
 
 
@@ -55,3 +56,19 @@ def test_a_router_shortens_the_queue_of_prompts_that_fill_steps():
         paced(at_a_rate(isl=4000.0, routed=many * ONE), 1.0 * ONE, 1.0 * ONE) for many in (1, 4)
     )
     assert four.ttft_s < 0.95 * one.ttft_s and four.cycle_s < one.cycle_s
+
+
+def test_a_router_spreads_few_requests_so_that_none_meets_another():
+    """Two open requests on eight ranks: an answer's steps hold no prompt of others."""
+    one, eight = (paced(at_a_rate(routed=many * ONE), 1.0 * ONE, 0.25 * ONE) for many in (1, 8))
+    alone = paced(at_a_rate(), 1e-6 * ONE, 1e-6 * ONE)
+    assert eight.cycle_s == pytest.approx(alone.cycle_s, rel=1e-3)
+    assert one.cycle_s > 1.01 * alone.cycle_s
+
+
+def test_servers_are_all_occupied_as_often_as_a_poisson_number_reaches_their_number():
+    drawn = np.random.default_rng(0).poisson(3.0, 400_000)
+    for servers in (1, 2, 5):
+        full, some = all_occupied(3.0 * ONE, servers * ONE)
+        assert full == pytest.approx(np.mean(drawn >= servers), abs=0.003)
+        assert some == pytest.approx(np.mean(np.minimum(drawn, servers)) / servers, abs=0.003)

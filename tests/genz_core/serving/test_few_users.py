@@ -86,3 +86,14 @@ def test_a_further_tile_of_experts_lowers_the_throughput_of_more_users(monkeypat
     assert more_over_fewer() < 0.99
     monkeypatch.setattr(moe, "_ROWS", np.array([1.0]))  # no row is padded
     assert more_over_fewer() > 1.0
+
+
+def test_lanes_of_a_pipeline_wait_for_the_one_with_a_request_more():
+    """Five users of two lanes decode three and two at a time; both lanes take as long as three."""
+    users = np.array([5.0, 6.0])
+    load = loaded(
+        "deepseek-ai/DeepSeek-V3", "b200", "vllm", Parallelism(tp=4, pp=2),
+        Traffic(128, 2000, users),
+    )  # fmt: skip
+    assert load.tpot_s[0] == pytest.approx(load.tpot_s[1], rel=0.01)
+    assert requests_per_s(load)[0] == pytest.approx(requests_per_s(load)[1] * 5 / 6, rel=0.01)

@@ -148,6 +148,16 @@ def test_tables_are_within_a_hundredth_between_their_nodes(case):
     assert np.max(near) < 0.02  # where latent attention changes its form
 
 
+@pytest.mark.parametrize("case", ["latent, ep", "latent, dp", "hybrid"])
+def test_what_prompts_share_is_paid_once_a_step(case):
+    """The exchange with experts, absorbed projections and convolutions run once for all prompts."""
+    case, several = CASES[case], 8
+    model, prompt = built(case.model), Group(np.ones(1), 64.0, 0.0)
+    seen = read(model, case, [RankWork(32, 32 * 500.0, [(64, 0)] * several)])
+    expected = direct(model, case, Group(np.full(1, 32.0), 1.0, 500.0), *[prompt] * several)
+    np.testing.assert_allclose(seen, expected, rtol=0.02)
+
+
 @pytest.mark.by_day(8)
 @every_case
 @pytest.mark.parametrize("axis", ["sequences", "context"])
