@@ -39,11 +39,9 @@ _RATES = ("compute_efficiency", "memory_efficiency", "attention_efficiency")
 _OF_SILICON, _OF_BOARD = 0.92, 0.39
 #: Share of the widths of `EngineConstant.recipe` that a shipped recipe has: its runs determine a
 #: few constants only.  Judgement, chosen by its results on configurations, models, devices and
-#: releases left out of hardware_db/measurements; so are the spreads of a recipe's scales, and the
-#: expected error of a first token, which includes waits that no constant describes.
+#: releases left out of hardware_db/measurements; so are the spreads of a recipe's scales.
 _OF_RECIPE = 0.5
 _SCALES: Mapping[str, float] = {"tpot_s": 0.5, "ttft_s": 0.3}
-_SPREAD: Mapping[str, float] = {**SPREAD, "ttft_s": 0.7}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,4 +209,4 @@ def fit(data: EngineFitData, say: Callable[[str], None] = lambda text: None) -> 
 
 
 def _spread(data: EngineFitData) -> Array:
-    return np.array([_SPREAD[target.metric] for target in data.targets])
+    return np.array([SPREAD[target.metric] for target in data.targets])
