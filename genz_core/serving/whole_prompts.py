@@ -41,7 +41,7 @@ def running_beside(
     share = np.clip((full - _FULL) / (1.0 - _FULL), 0.0, 1.0)
     found = found + share * (most - found)
     # those beside the first wait for the running step and the planned ones
-    found = found + (found - 1.0) * (1.0 + ahead_steps) / np.maximum(gaps, 1.0)
+    found = found + np.maximum(found - 1.0, 0.0) * (1.0 + ahead_steps) / np.maximum(gaps, 1.0)
     return np.where(limited, found, np.inf)
 
 
@@ -77,7 +77,7 @@ def _of_kind(budget: float, longest: float, ratio: float, gaps: float, most: flo
     drained = kept * demanding * (below + demanding) / numbers
     # for each largest number: nothing is admitted beside as many
     drained = np.cumsum(drained) - drained + kept * (below + 1.0) / numbers
-    return min(float(1.0 / drained[-1]), most)
+    return min(float(np.interp(most, numbers, 1.0 / drained)), most)
 
 
 def _fewer(numbers: Array, budget: float, longest: float, ratio: float) -> Array:
