@@ -272,11 +272,12 @@ def _by_line(path: Path, rows: csv.DictReader[str]) -> _RecipeFile:
 
 @cache
 def _shipped() -> Mapping[RecipeKey, MeasuredRecipe]:
-    """The shipped recipes: measured combinations, which are corrected by their runs and have no
-    scales.
+    """The shipped recipes: measured combinations with their factors.  They have no scales, because
+    their runs correct them.
     """
+    factors = {_key(row): _factors(row) for row in table("engines", "recipes")}
     return {
-        _key(row): MeasuredRecipe(Recipe(points=count), {}, row["model"])
+        (key := _key(row)): MeasuredRecipe(Recipe(points=count), factors.get(key, {}), row["model"])
         for row, count in measured_runs.shipped_recipes()
     }
 

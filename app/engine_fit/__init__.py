@@ -9,6 +9,7 @@ several levels; a prior keeps the lower levels close to the engine's value
     era      difference of one era of its releases      hardware_db/engines/eras.csv
     silicon  difference of one family of devices        hardware_db/engines/silicon.csv
     device   difference of one board of that family     hardware_db/engines/devices.csv
+    recipe   of one model and weight format on a board  hardware_db/engines/recipes.csv
 
 A device or a model without measurements is therefore priced with the values of the others, and a
 board with the values of measured boards of the same silicon.  The remaining error of each served

@@ -46,7 +46,7 @@ def main() -> None:
     fitted = [fit(data, print) for data in load_measurements()]
     for engine_fit in fitted:
         write_engine(engine_fit, day)
-    for level in ("era", "silicon", "device"):
+    for level in ("era", "silicon", "device", "recipe"):
         print(write_factors(fitted, level), f"factors of level {level}")
     print(write_facts(measured_facts(), ENGINES / "measured.csv"), "facts of measured runs")
     print(write_runs(fitted, ENGINES / "runs.csv"), "runs")

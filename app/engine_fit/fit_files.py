@@ -31,11 +31,18 @@ _KEYS: Mapping[str, tuple[str, float]] = {
     **{name: (name, 1.0) for name in FIELDS if not name.endswith("_s")},
 }
 _DEVICE = tuple(c.field for c in CONSTANTS if c.device)
-#: For each level: the fact of a target that labels it, its file, the constants that vary on it.
-_LEVELS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "era": ("era", "eras.csv", tuple(c.field for c in CONSTANTS if c.era)),
-    "silicon": ("family", "silicon.csv", _DEVICE),
-    "device": ("system", "devices.csv", _DEVICE),
+#: For each level: the fact of a target that labels it, the columns of the parts of a label, its
+#: file, the constants that vary on it.
+_LEVELS: Mapping[str, tuple[str, tuple[str, ...], str, tuple[str, ...]]] = {
+    "era": ("era", ("era",), "eras.csv", tuple(c.field for c in CONSTANTS if c.era)),
+    "silicon": ("family", ("family",), "silicon.csv", _DEVICE),
+    "device": ("system", ("system",), "devices.csv", _DEVICE),
+    "recipe": (
+        "recipe",
+        ("parameters", "system", "weights"),
+        "recipes.csv",
+        tuple(c.field for c in CONSTANTS if c.recipe),
+    ),
 }
 
 
@@ -68,19 +75,22 @@ def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINE
 
     Columns: points, and of these how many are of today's era, for boards and families.
 
-    level: "era", "silicon" or "device" of `app.engine_fit.hierarchy.Design`.
+    level: "era", "silicon", "device" or "recipe" of `app.engine_fit.hierarchy.Design`.
     """
-    fact, file, fields = _LEVELS[level]
+    fact, columns, file, fields = _LEVELS[level]
     rows = []
     for engine_fit in fitted:
         facts = [target.facts for target in engine_fit.data.targets]
-        for label in sorted({of[fact] for of in facts} - {""}):
+        design = engine_fit.design
+        pairs = zip(design.levels, design.labels, strict=True)
+        for label in sorted({label for of, label in pairs if of == level}):
             factors = _factors(_level(engine_fit, level, label), fields)
             eras = [of["era"] for of in facts if of[fact] == label]
-            row = {"engine": engine_fit.data.engine, fact: label, "points": len(eras)}
-            today = {} if level == "era" else {"today": eras.count("")}
+            named = dict(zip(columns, label.split("|"), strict=True))
+            row = {"engine": engine_fit.data.engine, **named, "points": len(eras)}
+            today = {"today": eras.count("")} if level in ("silicon", "device") else {}
             rows.append({**row, **today, **factors})
-    return write_rows(folder / file, rows, ("engine", fact))
+    return write_rows(folder / file, rows, ("engine", *columns))
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:

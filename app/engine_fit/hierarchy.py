@@ -1,13 +1,14 @@
-"""The joint fit of one engine's constants on the levels engine, era, silicon and device.
+"""The joint fit of one engine's constants on the levels engine, era, silicon, device and recipe.
 
-Every recipe also has a scale for TTFT and one for TPOT.  They absorb the recipe's own deviation, so
-that it does not move the constants.  The scales are discarded: measured runs correct what remains
-(`app.engine_fit.neighbours`).
+A recipe is a model and weight format on a device, as served by today's releases.  Its constants
+describe how its error changes with loads, lengths and degrees.  It also has a scale for TTFT and
+one for TPOT, which absorb the rest of its deviation, so that it does not move the other levels.
+The scales are discarded: measured runs correct what remains (`app.engine_fit.neighbours`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,6 @@ from app.engine_fit.neighbours import Latents, by_row, corrected, latents
 from app.engine_fit.targets import EngineFitData, Target
 from genz_core.calibration.engine_calibration import (
     MOST_WIDTHS,
-    SCALES,
     SPREAD,
     map_step,
     optimum,
@@ -37,15 +37,21 @@ _RATES = ("compute_efficiency", "memory_efficiency", "attention_efficiency")
 #: How a device's prior width is divided between silicons and between boards of one silicon: all
 #: boards of a silicon run the same kernels.  Judgement; together they give the whole width.
 _OF_SILICON, _OF_BOARD = 0.92, 0.39
+#: Share of the widths of `EngineConstant.recipe` that a shipped recipe has: its runs determine a
+#: few constants only.  Judgement, chosen by its results on configurations, models, devices and
+#: releases left out of hardware_db/measurements; so are the spreads of a recipe's scales.
+_OF_RECIPE = 0.5
+_SCALES: Mapping[str, float] = {"tpot_s": 0.5, "ttft_s": 0.3}
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
     """The parameters of a fit and the targets that each one affects.
 
-    levels, labels: of each parameter: "engine", "era", "silicon" or "device" with its name, or
-    "scale" with metric and recipe.  constants: index of the constant it moves, -1 for a scale.
-    widths: standard deviation of its prior.  All [parameters].  acts: [targets, parameters].
+    levels, labels: of each parameter: "engine", "era", "silicon", "device" or "recipe" with its
+    name, or "scale" with metric and recipe.  constants: index of the constant it moves, -1 for a
+    scale.  widths: standard deviation of its prior.  All [parameters].  acts: [targets,
+    parameters].
     """
 
     levels: tuple[str, ...]
@@ -56,8 +62,8 @@ class Design:
 
     @classmethod
     def of_targets(cls, targets: Sequence[Target]) -> Design:
-        """Parameters for the engine, each era, silicon and device, and the scales of each served
-        recipe.
+        """Parameters for the engine, each era, silicon, device and served recipe, and the scales of
+        each served recipe.
         """
         eras = np.array([t.facts["era"] for t in targets])
         systems = np.array([t.facts["system"] for t in targets])
@@ -82,7 +88,11 @@ class Design:
                         known = tiers * own if constant.field in _RATES else tiers
                         width = constant.device * share * known[names == name].max()
                         rows.append((level, name, at, width, names == name))
-        for metric, width in SCALES.items():
+            if constant.recipe:
+                for name in np.unique(recipes[serving & (eras == "")]):
+                    acts = (recipes == name) & (eras == "")
+                    rows.append(("recipe", name, at, _OF_RECIPE * constant.recipe, acts))
+        for metric, width in _SCALES.items():
             for name in np.unique(recipes[serving]):
                 acts = (recipes == name) & (metrics == metric)
                 rows.append(("scale", f"{metric}|{name}", -1, width, acts))

@@ -28,6 +28,7 @@ def scan_time(
     *,
     key_dim: Num,
     value_dim: Num,
+    drafted: Num = 0.0,
     state_bytes: float = 4.0,
     peak_flops_per_s: float,
     device: Device,
@@ -41,7 +42,7 @@ def scan_time(
     2 * 64 (key + value) + 4 key value FLOPs; the chunks of a sequence follow one another::
 
         t_compute = B S H (...) / (compute_efficiency peak)
-        t_memory  = (q, k, v, out of B S tokens + state read and written) / (e_m bandwidth)
+        t_memory  = (q, k, v, out of B S tokens + states read and written) / (e_m bandwidth)
         T         = launch + p_norm(overlap, t_compute, t_memory, chunk_s ceil(S/64) x)
 
     with x = max(1, B H / units).  One token (decode) is the same with S = 1: the state's traffic.
@@ -51,6 +52,8 @@ def scan_time(
     Args:
         sequences, new_tokens, heads, key_dim, value_dim: on this device, numbers or arrays
             [shapes] that broadcast; zero costs nothing.
+        drafted: tokens of each sequence after which a further state is written, see
+            `genz_core.operators.linear_attention`.
         state_bytes: per element of the state.  peak_flops_per_s: of the arithmetic type.
         device, parameters: the datasheet, and fitted constants of the device and phase.
         warm_cache: small states stay in the last-level cache, as between repeats of a benchmark but
@@ -69,7 +72,7 @@ def scan_time(
     )
     return KernelTime(
         stages,
-        (sequences, new_tokens, heads, key_dim, value_dim),
+        (sequences, new_tokens, heads, key_dim, value_dim, drafted),
         work=number(sequences) * new_tokens * heads,
         launch_s=parameters.launch_s if floor_s is None else floor_s,
     )
@@ -81,6 +84,7 @@ def _stages(
     heads: Array,
     key_dim: Array,
     value_dim: Array,
+    drafted: Array,
     *,
     state_bytes: float,
     peak_flops_per_s: float,
@@ -93,7 +97,7 @@ def _stages(
     inner = np.where(new > 1, 2.0 * np.minimum(new, _CHUNK) * (key_dim + value_dim), 0.0)
     flops = rows * (inner + 4.0 * key_dim * value_dim)
     moved = rows * (2.0 * key_dim + 2.0 * value_dim) * 2.0
-    moved = moved + 2.0 * sequences * heads * key_dim * value_dim * state_bytes
+    moved = moved + (2.0 + drafted) * sequences * heads * key_dim * value_dim * state_bytes
     waves = np.maximum(sequences * heads / device.compute_units, 1.0)
     stages = {
         "compute": flops / (parameters.compute_efficiency * peak_flops_per_s),
@@ -133,6 +137,7 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "heads": d["heads"] if "heads" in d else np.asarray(d["channels"]) / _CHANNELS_PER_HEAD,
         "key_dim": d.get("key_dim", d.get("state", 1.0)),
         "value_dim": d.get("value_dim", _CHANNELS_PER_HEAD),
+        "drafted": d["drafted"],
         "peak_flops_per_s": conditions.peak(op),
         "device": conditions.device,
         "warm_cache": conditions.warm_cache,

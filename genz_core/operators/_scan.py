@@ -1,4 +1,10 @@
-"""Recurrences over the sequence: state-space scans and linear attention."""
+"""Recurrences over the sequence: state-space scans and linear attention.
+
+Engines that verify drafted tokens keep the state after each of them until they know how many were
+accepted: vLLM in a slot for each (`spec_state_indices_tensor` of vllm/v1/attention/backends/
+gdn_attn.py), SGLang and TensorRT-LLM in `intermediate_ssm`
+(sglang/srt/mem_cache/memory_pool.py, tensorrt_llm/_torch/pyexecutor/mamba_cache_manager.py).
+"""
 
 from __future__ import annotations
 
@@ -19,14 +25,15 @@ def ssm_scan(
     state: Num,
     types: Types = BF16,
     *,
+    drafted: Num = 0.0,
     state_format: str = "fp32",
     **where: Any,
 ) -> Op:
     """Selective state-space recurrence (Mamba 1 and 2), one fused scan.
 
     h[c, s] <- a * h + (dt * x) b ;  y[c] = sum_s h c + d x: per token, channel and state element
-    one decay product, two multiply-adds: 6 FLOPs.  State [channels, state] is read and written
-    once per sequence.
+    one decay product, two multiply-adds: 6 FLOPs.  State [channels, state] is read once per
+    sequence, and written once and after each of its `drafted` tokens.
     Source: arXiv:2312.00752, algorithm 2; arXiv:2405.21060.
     """
     tokens = sequences * new_tokens
@@ -38,13 +45,14 @@ def ssm_scan(
         input_bytes=tokens * (2.0 * channels + 2.0 * state) * types.a,
         output_bytes=tokens * channels * types.a,
         kv_read_bytes=state_bytes,
-        kv_write_bytes=state_bytes,
-        held_kv_bytes=state_bytes,
+        kv_write_bytes=state_bytes * (1.0 + drafted),
+        held_kv_bytes=state_bytes * (1.0 + drafted),
         dims={
             "sequences": sequences,
             "new_tokens": new_tokens,
             "channels": channels,
             "state": state,
+            "drafted": drafted,
         },
         **types.fields(),
         **where,
@@ -63,14 +71,16 @@ def linear_attention(
     value_dim: float,
     types: Types = BF16,
     *,
+    drafted: Num = 0.0,
     state_format: str = "fp32",
     **where: Any,
 ) -> Op:
     """Gated delta rule (Gated DeltaNet, Kimi delta attention): a matrix state per head.
 
     Per token and head: S^T k (read-out of the old value), the rank-one update and S^T q, each
-    2 * key * value, and the decay: 7 * key * value FLOPs.  State [heads, key, value] is read and
-    written once per sequence.  Source: arXiv:2412.06464, eq. 10; arXiv:2510.26692.
+    2 * key * value, and the decay: 7 * key * value FLOPs.  State [heads, key, value] is read once
+    per sequence, and written once and after each of its `drafted` tokens.
+    Source: arXiv:2412.06464, eq. 10; arXiv:2510.26692.
     """
     tokens = sequences * new_tokens
     state_bytes = sequences * heads * key_dim * value_dim * bytes_of(state_format)
@@ -81,14 +91,15 @@ def linear_attention(
         input_bytes=tokens * heads * (2.0 * key_dim + value_dim) * types.a,
         output_bytes=tokens * heads * value_dim * types.a,
         kv_read_bytes=state_bytes,
-        kv_write_bytes=state_bytes,
-        held_kv_bytes=state_bytes,
+        kv_write_bytes=state_bytes * (1.0 + drafted),
+        held_kv_bytes=state_bytes * (1.0 + drafted),
         dims={
             "sequences": sequences,
             "new_tokens": new_tokens,
             "heads": heads,
             "key_dim": key_dim,
             "value_dim": value_dim,
+            "drafted": drafted,
         },
         **types.fields(),
         **where,

@@ -66,6 +66,7 @@ def lightning_block(mixer: LightningAttention, frame: DeviceFrame) -> Ops:
             dim,
             dim,
             frame.plain,
+            drafted=group.drafted,
             **frame.at(module),
         )
         for name, group in frame.numbered("linear_attention")
@@ -103,6 +104,7 @@ def gated_recurrence_block(mixer: GatedRecurrence, frame: DeviceFrame) -> Ops:
             width,
             1.0,
             frame.plain,
+            drafted=group.drafted,
             **frame.at("ssm"),
         )
         for name, group in frame.numbered("ssm_scan")

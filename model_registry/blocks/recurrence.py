@@ -47,6 +47,7 @@ def _scans(frame: DeviceFrame, channels: Num, state: int, weights: Num) -> Ops:
             channels,
             float(state),
             frame.plain,
+            drafted=group.drafted,
             **frame.at("ssm"),
         )
         for name, group in frame.numbered("ssm_scan")
@@ -158,6 +159,7 @@ def _delta_rules(mixer: DeltaNet, frame: DeviceFrame, heads: Num) -> Ops:
             mixer.key_dim,
             mixer.value_dim,
             frame.plain,
+            drafted=group.drafted,
             **frame.at("linear_attention"),
         )
         for name, group in frame.numbered("linear_attention")

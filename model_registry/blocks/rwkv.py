@@ -68,6 +68,7 @@ def _recurrence(mixer: RwkvMixer, frame: DeviceFrame, heads: Num) -> Ops:
             mixer.head_dim,
             mixer.head_dim,
             frame.plain,
+            drafted=group.drafted,
             **frame.at(_MODULE),
         )
         for name, group in frame.numbered("linear_attention")

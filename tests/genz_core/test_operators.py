@@ -256,6 +256,19 @@ def test_a_gated_delta_rule_by_hand():
     assert gated.kv_read_bytes == gated.kv_write_bytes == 2 * 4 * 5 * 7 * 4
 
 
+@pytest.mark.parametrize(
+    "recurrence",
+    [
+        lambda **more: op.linear_attention("g", 2, 4, 4, 5, 7, **more),
+        lambda **more: op.ssm_scan("s", 2, 4, 64, 5, **more),
+    ],
+)
+def test_a_state_is_kept_after_each_token_that_may_be_rejected(recurrence):
+    plain, verified = recurrence(), recurrence(drafted=3)
+    assert verified.kv_read_bytes == plain.kv_read_bytes
+    assert verified.kv_write_bytes == verified.held_kv_bytes == 4 * plain.kv_write_bytes
+
+
 def test_a_look_up_reads_its_rows_and_holds_the_table():
     table = op.embedding("e", 3, 100, 8)
     assert (table.flops, table.weight_bytes, table.output_bytes) == (0, 3 * 8 * 2, 3 * 8 * 2)

@@ -79,9 +79,10 @@ def _named(target):
     return SimpleNamespace(model=model, engine=SimpleNamespace(version=""))
 
 
-def synthetic(slow=(), scale=1.0, serving=True, era=""):
+def synthetic(slow=(), scale=1.0, serving=True, era="", costly=()):
     """Figures of every system and model; the systems `slow` reach 70 % of the bandwidth.
 
+    costly: "model|system" of which each sequence takes four times as long.
     era: the one of the runs of 7b, whose steps take 4 ms more.
     """
     targets = []
@@ -89,7 +90,8 @@ def synthetic(slow=(), scale=1.0, serving=True, era=""):
         for model in MODELS:
             for batch in BATCH:
                 row = len({target.row for target in targets})
-                step = 5e-3 / (0.7 if system in slow else 1.0) + 2e-5 * batch + 1e-3
+                each = 8e-5 if f"{model}|{system}" in costly else 2e-5
+                step = 5e-3 / (0.7 if system in slow else 1.0) + each * batch + 1e-3
                 step += 4e-3 if era and model == "7b" else 0.0
                 for metric in ("tpot_s", "ttft_s") if serving else ("decode",):
                     time = step + (3e-3 if metric == "ttft_s" else 0.0)

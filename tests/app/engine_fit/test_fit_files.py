@@ -17,6 +17,10 @@ def test_the_files_hold_what_was_fitted(tmp_path):
     assert write_runs([fitted], tmp_path / "runs.csv") == runs
     kernels = fit_kernels([(fitted.data, fitted.learned)])
     write_kernels(kernels, tmp_path / "kernels.csv")
+    assert write_factors([fitted], "recipe", tmp_path) == len(SYSTEMS) * len(MODELS)
+    recipe = next(csv.DictReader((tmp_path / "recipes.csv").open()))
+    assert [recipe[name] for name in ("parameters", "system", "weights")] == ["2", "b200", "fp8"]
+    assert int(recipe["points"]) == 2 * len(BATCH)
     rows = list(csv.DictReader((tmp_path / "devices.csv").open()))
     assert {row["today"] for row in rows} == {row["points"] for row in rows}  # one era alone
     slow = next(row for row in rows if row["system"] == "h200")

@@ -1,4 +1,4 @@
-"""The two levels of the fit: constants of an engine, and what silicon and devices move."""
+"""The levels of the fit: constants of an engine, and what silicon, devices and recipes move."""
 
 from dataclasses import replace
 
@@ -12,14 +12,14 @@ from app.engine_fit.targets import load_measurements
 from genz_core.calibration.engine_calibration import moved
 from genz_core.deployment import tuned
 from genz_core.engine import CONSTANTS, FIELDS
-from tests.app.engine_fit.synthetic_engine import level, synthetic
+from tests.app.engine_fit.synthetic_engine import SYSTEMS, level, synthetic
 
 
-def test_each_target_is_moved_by_engine_silicon_and_device_and_scaled_by_its_recipe():
+def test_each_target_is_moved_by_engine_silicon_device_and_recipe_and_scaled_by_its_recipe():
     data = synthetic()
     design = Design.of_targets(data.targets)
     moves = design.moves(np.ones(design.widths.size))
-    levels = [1 + 2 * bool(c.device) for c in CONSTANTS]
+    levels = [1 + 2 * bool(c.device) + bool(c.recipe) for c in CONSTANTS]
     np.testing.assert_array_equal(moves, np.tile(levels, (len(data.targets), 1)))
     assert set(design.scales(np.ones(design.widths.size))) == {1.0}
 
@@ -57,6 +57,24 @@ def test_one_slow_device_is_told_from_the_engine():
     assert level(fitted, "engine", "", "memory_efficiency") == pytest.approx(1.0, abs=0.05)
     assert level(fitted, "device", "b200", "memory_efficiency") == pytest.approx(1.0, abs=0.06)
     assert np.median(np.abs(fitted.logs)) < 0.03
+
+
+def test_what_more_users_cost_one_recipe_is_told_from_its_device():
+    fitted = fit(synthetic(costly=["70b|h200"]))
+    recipe, other = (
+        level(fitted, "recipe", f"{len(model)}|h200|fp8", "compute_efficiency")
+        for model in ("70b", "7b")
+    )
+    assert recipe < 0.92 < 1.0 < other
+    assert level(fitted, "device", "h200", "compute_efficiency") > 0.95
+
+
+def test_runs_of_an_older_era_have_no_recipe():
+    design = Design.of_targets(synthetic(era="old").targets)
+    recipes = {
+        label for of, label in zip(design.levels, design.labels, strict=True) if of == "recipe"
+    }
+    assert recipes == {f"3|{system}|fp8" for system in SYSTEMS}  # those of 7b are older
 
 
 @pytest.mark.slow

@@ -43,6 +43,13 @@ def test_one_token_costs_its_state_read_and_written(device):
     assert streamed < time < 1.6 * streamed
 
 
+def test_drafted_tokens_add_a_written_state_each(device):
+    plain, verified = (float(scan(device, 1024, 4, drafted=d, floor_s=0.0)) for d in (0.0, 3.0))
+    states = 3 * 1024 * 32 * 128 * 128 * 4.0
+    streamed = states / device.memory_bytes_per_s / ScanParameters().memory_efficiency
+    assert 0.8 * streamed < verified - plain < 1.2 * streamed
+
+
 def test_arrays_are_priced_as_each_alone(device):
     sequences, new = np.array([1.0, 8.0, 0.0]), np.array([1.0, 4096.0, 7.0])
     together = scan(device, sequences, new)
