@@ -57,15 +57,16 @@ def test_a_measured_device_moves_the_constants_and_says_so():
     assert moved and moved <= {constant.field for constant in CONSTANTS if constant.device}
 
 
-def test_runs_of_a_model_say_that_it_was_measured_and_move_no_constant():
+def test_runs_of_a_model_say_that_it_was_measured_and_move_constants_of_recipes_alone():
     key = shipped_key()
     engine, recipe = hardware_db.load_engine(key.engine), recipes.load_recipe(key)
     there = on(engine, key.system)
     further = on(engine, key.system, recipe)
     assert further.measured_on == "recipe" and recipe.scales.points > 0
-    assert {name: getattr(further, name) for name in FIELDS} == {
-        name: getattr(there, name) for name in FIELDS
-    }
+    assert recipe.factors.keys() == {constant.field for constant in CONSTANTS if constant.recipe}
+    for name in FIELDS:
+        expected = getattr(there, name) * recipe.factors.get(name, 1.0)
+        assert getattr(further, name) == pytest.approx(expected)
     runs = engine.measurements.runs[key.parameters]
     assert (
         sum((run.weights, run.system) == (key.weights, key.system) for run in runs.facts)
