@@ -43,6 +43,36 @@ class Balance:
     utilisation: Array
     most_per_s: Array
 
+    def no_slower(self, two: Balance) -> Balance:
+        """The balance with at least the requests of `two`, whose answers are a step longer."""
+        requests_per_s = np.maximum(self.requests_per_s, two.requests_per_s)
+        sooner = 1.0 - self.requests_per_s / requests_per_s
+        return replace(
+            self,
+            ttft_s=self.ttft_s * (1.0 - sooner),
+            ttft_median_s=self.ttft_median_s * (1.0 - sooner),
+            requests_per_s=requests_per_s,
+        )
+
+    def beside(self, one: Balance, share: Array) -> Balance:
+        """The balance if this share of the requests ends with its first token, as in `one`, and
+        the others a step later, as here, [configs].
+        """
+
+        def mean(later: Array, first: Array) -> Array:
+            return np.where(share > 0.0, later + share * (first - later), later)
+
+        return Balance(
+            running=self.running,
+            ttft_s=mean(self.ttft_s, one.ttft_s),
+            ttft_median_s=mean(self.ttft_median_s, one.ttft_median_s),
+            outside_s=mean(self.outside_s, one.outside_s),
+            cycle_s=self.cycle_s,
+            requests_per_s=1.0 / mean(1.0 / self.requests_per_s, 1.0 / one.requests_per_s),
+            utilisation=mean(self.utilisation, one.utilisation),
+            most_per_s=self.most_per_s,
+        )
+
 
 def closed_loop(
     batching: Batching, of: Places, users: Array, limit: Array, ranks: Array, steps: Array
@@ -50,9 +80,31 @@ def closed_loop(
     """Closed loop: each user sends its next request when the last one completes.
 
     Admitted requests either decode or wait for their first token: D + X TTFT of them by Little's
-    law.  The others wait for a place, or outside of the engine.  of: index of each load in the
-    priced batchings.  users, limit: per rank; steps: measured over priced step time, [configs].
+    law.  The others wait for a place, or outside of the engine.  Answers of one to two steps on
+    average are partly of one, partly of two.
+
+    of: index of each load in the priced batchings.  users, limit: per rank; steps: measured over
+    priced step time, [configs].
     """
+    few = batching.steps < 2.0
+    if not np.any(few):
+        return _closed_loop(batching, of, users, limit, ranks, steps)
+    spread = np.where(few, 0.0, batching.steps_spread)
+    one, two = (
+        _closed_loop(
+            replace(batching, steps=np.where(few, many, batching.steps), steps_spread=spread),
+            of, users, limit, ranks, steps,
+        )
+        for many in (1.0, 2.0)
+    )  # fmt: skip
+    share = np.clip(2.0 - batching.steps, 0.0, 1.0)[of]
+    return two.beside(one.no_slower(two), share)
+
+
+def _closed_loop(
+    batching: Batching, of: Places, users: Array, limit: Array, ranks: Array, steps: Array
+) -> Balance:
+    """The same for answers of one step, or of two and more."""
     reader = batching.steps[of] <= 1.0
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
     batching = replace(batching, joined=batching.in_step())

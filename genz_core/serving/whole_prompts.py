@@ -41,7 +41,7 @@ def running_beside(
     share = np.clip((full - _FULL) / (1.0 - _FULL), 0.0, 1.0)
     found = found + share * (most - found)
     # those beside the first wait for the running step and the planned ones
-    found = found + (found - 1.0) * (1.0 + ahead_steps) / np.maximum(gaps, 1.0)
+    found = found + np.maximum(found - 1.0, 0.0) * (1.0 + ahead_steps) / np.maximum(gaps, 1.0)
     return np.where(limited, found, np.inf)
 
 

@@ -333,7 +333,8 @@ def test_a_rate_beyond_what_is_sustained_says_so(model, system):
 
 def test_shorter_real_lengths_are_served_faster(model, system):
     full, real = (closed(model, system, 32, length_ratio=ratio) for ratio in (1.0, 0.8))
-    assert real.ttft_s[0] < full.ttft_s[0] and real.osl[0] == round(0.9 * 128)
+    assert real.ttft_s[0] < full.ttft_s[0]
+    assert real.osl[0] == np.mean(range(103, 129))  # whole tokens from 0.8 of 128 on
 
 
 def test_an_array_gives_what_scalars_give(model, system):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genz_core.serving.whole_prompts import side_by_side
+from genz_core.serving.whole_prompts import running_beside, side_by_side
 from tests.draws import cases
 
 
@@ -75,3 +75,11 @@ def test_a_larger_step_and_more_places_never_leave_fewer_requests(load):
     assert np.all(np.diff(by_places) > -1e-9 * by_places[1:])
     alone = [running(one, longest, most=load["most"], **given_)[0] for one in budget[:3]]
     assert running(budget[:3], longest, most=load["most"], **given_) == pytest.approx(alone)
+
+
+def test_fewer_users_than_ranks_wait_for_no_decode():
+    """A lane that holds a request now and then holds nothing for a prompt to wait for."""
+    half = np.array([0.5])
+    few = running_beside(np.array([8192.0]), np.array([12000.0]), np.array([0.5]), np.array([60.0]),
+                         half, ahead_steps=1.0)  # fmt: skip
+    assert few[0] >= half[0]
