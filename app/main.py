@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.dashboard import caches, garbage, job_results, page_style, sidebar, strip, visitor
+from app.dashboard import caches, garbage, job_results, sidebar, strip, visitor
 
 HERE = Path(__file__).parent
 
@@ -96,7 +96,6 @@ def main() -> None:
     if chosen.url_path in MOVED:
         chosen.run()
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
-    page_style.show()
     strip.go(chosen.url_path)
     job_results.leave_queue(chosen.url_path)
     with visitor.library():

@@ -1,4 +1,5 @@
-"""The server of the dashboard: `main.py` behind headers and a check of where a request comes from.
+"""The server of the dashboard: `main.py` behind headers, a check of where a request comes from, and
+the style of its pages.
 
 `streamlit run` finds `app` here.
 """
@@ -19,6 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
+from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -27,7 +29,7 @@ import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,6 +42,10 @@ from genz_core.errors import InvalidValue
 if TYPE_CHECKING:
     from app.api.metrics import Metrics
 
+#: Streamlit's page: every address of a page answers with it, and its scripts draw the rest.
+PAGE = Path(st.__file__).parent / "static" / "index.html"
+#: What the theme of .streamlit/config.toml cannot say.
+STYLE = Path(__file__).with_name("pages.css")
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
@@ -49,13 +55,13 @@ def content_security_policy() -> str:
 
     The scripts that Streamlit's own page holds are named by their hashes.
     """
-    page = (Path(st.__file__).parent / "static" / "index.html").read_bytes()
-    hashes = (hashlib.sha256(script).digest() for script in _INLINE_SCRIPT.findall(page))
-    scripts = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
+    scripts = _INLINE_SCRIPT.findall(PAGE.read_bytes())
+    hashes = (hashlib.sha256(script).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
     return "; ".join(
         [
             "default-src 'self'",
-            f"script-src 'self' {scripts}",
+            f"script-src 'self' {allowed}",
             "style-src 'self' 'unsafe-inline'",
             "img-src 'self' data: blob:",
             "font-src 'self' data:",
@@ -87,6 +93,56 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(scope, receive, send_with_headers)
+
+
+class StyledPage:
+    """Middleware: Streamlit's page with `pages.css` in it, so that what the page draws first stands
+    where it stays.
+
+    The page is recognised by its ETag, which is made of a file's time and size, and by an address
+    that is not one of a script. It is sent uncompressed and whole, with an ETag of its own.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.unstyled = FileResponse(PAGE, stat_result=PAGE.stat()).headers["ETag"]
+        # last in the page: of two rules of equal weight this style's applies, not Streamlit's
+        before, end, after = PAGE.read_bytes().rpartition(b"</body>")
+        self.page = b"".join([before, b"<style>\n", STYLE.read_bytes(), b"</style>\n", end, after])
+        self.etag = f'"{hashlib.sha256(self.page).hexdigest()[:32]}"'
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        replaced = False
+
+        async def send_styled(message: Message) -> None:
+            nonlocal replaced
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                kind, _ = guess_type(scope["path"])
+                replaced = kind in (None, "text/html") and headers.get("ETag") == self.unstyled
+                if replaced:
+                    await self.answer(scope, headers, send)
+            if not replaced:
+                await send(message)
+
+        await self.app(scope, receive, send_styled)
+
+    async def answer(self, scope: Scope, headers: MutableHeaders, send: Send) -> None:
+        """Send the page, or that the browser's copy is current.  headers: of the unstyled page."""
+        for name in ("Accept-Ranges", "Content-Encoding", "Content-Range", "Last-Modified"):
+            del headers[name]
+        headers.update({"Cache-Control": "no-cache", "ETag": self.etag})
+        known = Headers(scope=scope).get("If-None-Match", "").split(",")
+        current = not {"*", self.etag}.isdisjoint(tag.strip().removeprefix("W/") for tag in known)
+        if current:
+            del headers["Content-Length"]
+        else:
+            headers["Content-Length"] = str(len(self.page))
+            headers["Content-Type"] = "text/html; charset=utf-8"
+        start = {"type": "http.response.start", "status": 304 if current else 200}
+        await send({**start, "headers": headers.raw})
+        body = b"" if current or scope["method"] == "HEAD" else self.page
+        await send({"type": "http.response.body", "body": body})
 
 
 class SameOrigin:
@@ -174,7 +230,7 @@ def address() -> str:
 
 def middleware() -> tuple[list[Middleware], Metrics | None]:
     """What stands in front of every request, and what it counts with, None without the extra."""
-    found = [Middleware(SecurityHeaders), Middleware(SameOrigin)]
+    found = [Middleware(SecurityHeaders), Middleware(SameOrigin), Middleware(StyledPage)]
     metrics = None
     if find_spec("prometheus_client") is not None:  # of the extra api
         from app.api.metrics import Counting, Metrics

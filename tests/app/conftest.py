@@ -30,12 +30,6 @@ def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def no_wait_for_a_style(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages do not wait for a style, because there is no browser that shows it."""
-    monkeypatch.setattr("app.dashboard.page_style.AHEAD_S", 0.0)
-
-
 @pytest.fixture
 def torch_threads() -> Iterator[None]:
     """PyTorch and Transformers are installed; the number of threads is restored after the test."""

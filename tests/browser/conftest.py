@@ -7,10 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.app.conftest import no_wait_for_a_style
 from tests.dashboards import served
-
-__all__ = ["no_wait_for_a_style"]
 
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 #: On page Plan once its plans are simulated.

@@ -84,6 +84,9 @@ def test_no_page_breaks_the_policy_that_it_is_served_with(page, base_url: str):
         page.goto(f"{base_url}/{path}")
         page.wait_for_selector(SETTLED)
         page.wait_for_timeout(300)
+        assert page.locator("body > style").count() == 1  # app/pages.css, which it lets apply
+        caption = page.get_by_test_id("stCaptionContainer").first
+        assert caption.evaluate("drawn => getComputedStyle(drawn).opacity") == "0.82"
     page.remove_listener("console", note)
     assert broken == []
 

@@ -1,5 +1,5 @@
 """Fixtures for tests of operation: a data folder per test."""
 
-from tests.app.conftest import no_wait_for_a_style, own_data, printed, ridgeline
+from tests.app.conftest import own_data, printed, ridgeline
 
-__all__ = ["no_wait_for_a_style", "own_data", "printed", "ridgeline"]
+__all__ = ["own_data", "printed", "ridgeline"]
