@@ -55,7 +55,7 @@ def nominal(
         from_host=question.prefix_tier == "host",
     )
     new = isl + (question.turns - 1) / question.turns * (_added(question, isl) - isl)
-    return float(round(new + found)), sharing
+    return float(new + found), sharing
 
 
 def histories(question: Question, isl: float, osl: float) -> Array:

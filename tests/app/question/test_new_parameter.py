@@ -23,7 +23,7 @@ DECLARATION = """    kv_window: int = parameter(
         group=ENGINE, aliases=("sliding_window",),
     )
 """
-READ = "    if np.any(mean != 1.0):\n"
+READ = "    if np.any(ratio != 1.0):\n"
 PHYSICS = "    isl = np.minimum(isl, question.kv_window or isl)\n"
 PROGRAM = """
 import asyncio, inspect, json, sys

@@ -50,7 +50,7 @@ def test_steps_and_memory_are_of_the_load_that_is_asked(tab: str):
 
 
 def test_pinned_loads_show_their_own_figures_beside_those_of_a_static_batch():
-    pins = [{"concurrency": 64, "osl": 500}, {"batch": 64, "osl": 500}]
+    pins = [{"concurrency": 64, "osl": 200}, {"batch": 64, "osl": 200}]
     app = opened("compare", part="Pinned", pins=json.dumps(pins))
     assert not app.exception and not app.error
     assert any("A: 64 users. B: a static batch of 64." in one.value for one in app.caption)

@@ -236,14 +236,16 @@ def test_several_systems_in_the_place_of_one_are_searched():
 
 
 def test_a_trace_that_was_uploaded_is_planned_at_its_means():
-    app = opened("plan", trace="trace", model="Qwen/Qwen3-8B", target="tpot_p99 < 30ms")
+    app = opened("plan", trace="trace", model="meta-llama/Llama-3.1-8B", target="tpot_p99 < 30ms")
     assert not app.exception and "upload a trace" in app.error[0].value
     rows = "".join(f"{at / 4},{600 + at % 7},{50 + at % 3}\n" for at in range(200))
     trace = f"arrival_s,input_tokens,output_tokens\n{rows}".encode()
     app = app.file_uploader("sim_trace").upload("day.csv", trace).run()
     assert not app.exception and not app.error
     means = {"rate": 4.0, "isl": 603, "osl": 51}
-    best = ridgeline.plan("Qwen/Qwen3-8B", target="tpot < 30ms", simulate=False, **means).best
+    best = ridgeline.plan(
+        "meta-llama/Llama-3.1-8B", target="tpot < 30ms", simulate=False, **means
+    ).best
     assert cards(app)["Devices"] == str(best["devices"])
     app = settled(app)
     assert cards(app)["Devices"] == str(best["devices"])
