@@ -45,12 +45,10 @@ class Served:
     @property
     def processor_s(self) -> float:
         """Processor time of all its processes, including those that have ended."""
-        own = self.process.cpu_times()
-        total = own.children_user + own.children_system
+        total = 0.0
         for process in (self.process, *self.process.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
-                times = process.cpu_times()
-                total += times.user + times.system
+                total += sum(process.cpu_times()[:4])  # user, system, and both of ended children
         return total
 
 

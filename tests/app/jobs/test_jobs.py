@@ -5,40 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.jobs import MEASURING, SIMULATING, Interrupted, Job, Lane, Queue
+from app.jobs import MEASURING, SIMULATING, Interrupted, Job, Queue
 from app.jobs.job_files import JobFiles
 from app.jobs.queue import MOST_OF_ONE
 from genz_core.errors import InvalidValue
 from hardware_db.data_folder import overlay
 from tests.app.jobs import works
+from tests.app.jobs.lane import LANE, ended
 from tests.processes import alive, descendants, until
-
-LANE = Lane("test", 2, limit_s=60.0, memory_bytes=1 << 30)
-
-
-@pytest.fixture
-def queue(tmp_path: Path) -> Iterator[Queue]:
-    queue = Queue(tmp_path / "jobs")
-    yield queue
-    for job in queue.under_way:
-        job.end()
-
-
-def ended(job: Job) -> Job:
-    """The job after its end."""
-
-    def over() -> bool:
-        job.poll()
-        return job.over
-
-    until(over)
-    return job
 
 
 def begun(job: Job) -> Job:

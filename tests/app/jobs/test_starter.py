@@ -6,37 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from app.jobs import Job, Lane, Queue, starter
+from app.jobs import Queue, starter
 from tests.app.jobs import works
+from tests.app.jobs.lane import LANE, ended
 from tests.processes import alive, descendants, until
 
-LANE = Lane("test", 2, limit_s=60.0, memory_bytes=1 << 30)
 ROOT = Path(__file__).parents[3]
 forks = pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux")
-
-
-@pytest.fixture
-def queue(tmp_path: Path) -> Iterator[Queue]:
-    queue = Queue(tmp_path / "jobs")
-    yield queue
-    for job in queue.under_way:
-        job.end()
-
-
-def ended(job: Job) -> Job:
-    """The job after its end."""
-
-    def over() -> bool:
-        job.poll()
-        return job.over
-
-    until(over)
-    return job
 
 
 def importer(queue: Queue) -> tuple[int, bool]:
@@ -107,6 +87,7 @@ import sys, time
 from pathlib import Path
 from app.jobs import MEASURING, Queue
 from tests.app.jobs import works
+from tests.app.jobs.lane import LANE, ended
 job = Queue(Path(sys.argv[1])).submit(works.wait, None, "a test", MEASURING)
 while not job.share:
     job.poll()
