@@ -26,22 +26,6 @@ from genz_core.errors import RidgelineError
 from genz_core.models.model_kinds import generates
 from genz_core.types import System
 
-UNDER_LOAD = """
-**Closed loop**: a fixed number of users; each sends a request when the last one is answered.
-**Open loop**: requests arrive at a rate, whoever is still waiting.
-
-**TPOT** = decode step of the requests that run + what others' prompts add to it:
-t(D) + W (D − 1) / OSL.
-**TTFT** = request + steps waited for + own prefill + a queue + waiting for cache once it is full.
-A benchmark whose users all start at once waits longer: `ridgeline serve --burst-start`.
-**D** is the smallest of the users, what the cache holds and what the engine runs at once. The
-cache may hold more here than in a static batch: an engine sets aside a share of the output only.
-**Interactivity** = 1 / TPOT: tokens a second that one user sees.
-
-**Measured runs** of this engine and model correct TTFT and TPOT, each by how near its GPU, format,
-lengths, load and degrees lie; far from all of them the figures come from the engine's profile.
-Page Accuracy says how far off either is.
-"""
 _LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
 
 

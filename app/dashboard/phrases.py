@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from app.dashboard.page_texts import page_text
 from app.line.line_parser import read
 from app.line.words import is_number, short
 from app.question import literals
@@ -38,9 +39,7 @@ class Phrase:
 PHRASES: Mapping[str, Phrase] = {
     "load": Phrase(
         "Load", LOADS, "16 users, 20/s, batch 8 or trace",
-        "**16 users**: each sends a request when the last one is answered. **20/s**: requests "
-        "arrive at this rate. **batch 8**: all prompts are read at once, then all decode; no "
-        "queue. **trace**: recorded requests from a file, which are simulated.",
+        page_text("loads"),
     ),
     "lengths": Phrase(
         "Lengths in / out", ("isl", "osl"), "2k / 500", "Tokens of a prompt and of its answer.",

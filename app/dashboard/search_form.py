@@ -11,6 +11,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import own_definitions
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control, several
 from app.decide.comparison import USE_CASES
 from app.decide.measured_versions import measured_versions
@@ -106,9 +107,7 @@ def opener() -> None:
     """Draw the button that opens the group."""
     st.button(
         "Choose", key="open_search", icon=":material/tune:", type="tertiary", on_click=_unfold,
-        help="What is compared and searched: systems, engines, formats, models, devices; in the "
-        "form under More. For a plan, the values of the form are kept; degrees, replicas and "
-        "batch are searched.",
+        help=page_text("search"),
     )  # fmt: skip
 
 

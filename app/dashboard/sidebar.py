@@ -23,6 +23,7 @@ from app.dashboard import (
 )
 from app.dashboard.does_not_fit import runnable
 from app.dashboard.load import Load, as_batch, load_of, under
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
 from app.line.presets import PRESETS
 from app.line.words import short
@@ -36,14 +37,6 @@ from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
 from genz_core.models.model_kinds import check_generates
-
-DEGREES_HELP = """
-**TP** tensor parallel: every matrix split over devices; devices = TP × PP × DP. Under Parallelism:
-**PP** pipeline parallel: layers split into stages.
-**DP** attention data parallel: ranks hold other sequences, the experts span all of them.
-**EP** expert parallel: experts split over devices; divides TP × DP.
-Other degrees can be typed.
-"""
 
 
 def sidebar() -> None:
@@ -173,7 +166,7 @@ def _scenario(model: str, system: str) -> Question:
     """Draw the visible controls and the drawer; returns their question."""
     asked: dict[str, Any] = {"model": model, "system": system}
     of_degree, of_engine = st.columns((2, 3), gap="xxsmall")
-    asked["tp"] = control("tp", of_degree, help=DEGREES_HELP)
+    asked["tp"] = control("tp", of_degree, help=page_text("degrees"))
     engines = (DEFAULT_ENGINE, *hardware_db.engine_names())
     asked["engine"] = control("engine", of_engine, options=engines)
     asked["weights"] = control("weights")

@@ -13,6 +13,7 @@ import profilers
 from app.benchmarks.upload_parsing import SentResult
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
+from app.dashboard.page_texts import page_text
 from app.dashboard.sent_files import Found, Kind, SentFile, Unread, read_sent, size_of
 from app.dashboard.widgets import say_error
 from app.jobs import READING
@@ -48,12 +49,6 @@ _RAN: Mapping[str, Mapping[str, Any]] = {
         "model": "Qwen/Qwen3-0.6B", "system": "rtx-6000-ada", "tp": 1,
     },
 }  # fmt: skip
-_HELP = (
-    f"{profilers.ACCEPTED}. Results of vLLM, SGLang, llama-bench, AIPerf, GenAI-Perf, GuideLLM, "
-    "trtllm-bench, inference-perf and more, a CSV, logs of requests, the log of the server, its "
-    "/metrics page or a recording of it. A config.json, a GGUF file, the YAML of a system, an "
-    "engine's counts of routed experts. What a file holds decides what it is, not its name."
-)
 #: Id, name and content of a file.
 _Upload = tuple[str, str, bytes]
 #: Result files as uploaded, by name.
@@ -108,7 +103,8 @@ def picker(key: str, samples: Collection[str] = tuple(_SAMPLES)) -> Uploaded:
     """
     files = st.file_uploader(
         "Files of any kind", accept_multiple_files=True, max_upload_size=MAX_UPLOAD_MB,
-        key=f"{key}_files", on_change=_taken_out, args=(key,), help=_HELP,
+        key=f"{key}_files", on_change=_taken_out, args=(key,),
+        help=page_text("files", accepted=profilers.ACCEPTED),
     )  # fmt: skip
     chosen = samples and st.pills(
         "Or try a sample", list(samples), selection_mode="multi", key=f"{key}_samples",

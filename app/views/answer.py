@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.dashboard import caches, explanations, export, pinned_scenarios, sidebar, strip
 from app.dashboard.load import alone, as_batch
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels import first_page
 from app.dashboard.panels.all_loads import all_loads
 from app.dashboard.panels.load_answer import load_answer, reading_load
@@ -35,7 +36,7 @@ def main() -> None:
             reading_load(setup, resolved, export.look())
         else:
             setup, load, (figures, table) = load_answer(setup, resolved)
-            _foot("answer", setup, figures, table, explanations.UNDER_LOAD,
+            _foot("answer", setup, figures, table, page_text("under load"),
                   explanations.command(setup, load))  # fmt: skip
     first_page.first_page(setup)
     first_page.remember(setup)

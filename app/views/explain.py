@@ -5,6 +5,7 @@ import streamlit as st
 
 from app.charts.figure import Figure
 from app.dashboard import export, sidebar
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels import breakdown, cache_tiers, inside, memory, operators, roofline
 from app.dashboard.widgets import choose
 from app.scenario.encoder_figures import phases_of
@@ -16,8 +17,8 @@ CHARTS = {
     GRAPH: inside.draw,
 }  # fmt: skip
 HELP = {
-    "Roofline": roofline.EXPLANATION, "Breakdown": breakdown.EXPLANATION,
-    TIERS: cache_tiers.EXPLANATION,
+    "Roofline": page_text("roofline"), "Breakdown": page_text("breakdown"),
+    TIERS: page_text("cache tiers"),
 }  # fmt: skip
 
 

@@ -5,18 +5,14 @@ from collections.abc import Callable
 import streamlit as st
 
 from app.dashboard import uploads
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels import benchmark_answer, profile, small_files
 from app.dashboard.widgets import choose
 
 st.title("Upload", anchor=False)
 files = uploads.picker("upload")
 if not files:
-    st.info(
-        "Upload what you have, or try a sample: a profile shows where its time goes, a result of "
-        "a benchmark whether it is well tuned. No data leave this server, nothing about a host is "
-        "stored, and a run is stored only if you keep it.",
-        icon=":material/upload_file:",
-    )
+    st.info(page_text("upload"), icon=":material/upload_file:")
     st.stop()
 parts: dict[str, Callable[[], None]] = {}
 if files.reports:

@@ -11,6 +11,7 @@ from app.answers.columns import COLUMNS
 from app.charts import serving
 from app.dashboard import caches, display_tables, export, load_curves
 from app.dashboard.load import load_of, under
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
 from app.scenario import runs_behind as behind
 from app.scenario.setup import Setup
@@ -25,12 +26,6 @@ _HEADS = {
     for latent, head in (("steps", "steps"), ("wait", "first token"))
     for what, words in (("learned", ""), ("weight", "weight in "))
 }
-_HELP = (
-    "Each run gives two correction factors: one for all steps, and one for TTFT beyond its steps. "
-    "The steps of this load are multiplied by each run's factor to the power of its weight, and "
-    "so is TTFT: runs of the same GPU, format and release, of near lengths, loads and degrees "
-    "weigh most."
-)
 
 
 def all_loads(setup: Setup) -> None:
@@ -89,7 +84,7 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
                 f"figures use the engine's profile only. Add your own runs on page Measure."
             )
             return
-        st.caption(_HELP)
+        st.caption(page_text("runs behind"))
         draw_table(
             rows, "serving_runs",
             height="auto", column_config=dict(_HEADS),

@@ -14,6 +14,7 @@ from app.benchmarks.job_work import BenchmarkQuery
 from app.benchmarks.replay import can_replay
 from app.dashboard import visitor
 from app.dashboard.job_progress import result_of, submitted
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels import benchmarks as panels
 from app.dashboard.panels.run_facts import show_identity, show_sums, show_time_report
 from app.dashboard.uploads import Results
@@ -172,11 +173,7 @@ def show_requests(runs: list[Deployment], level: float) -> None:
     """Draw the replay of a run that lists its requests."""
     able = [run for run in runs if can_replay(run)]
     if not able:
-        st.info(
-            "No file here lists requests with lengths and latencies. vLLM's `--save-detailed`, "
-            "SGLang's `--output-details` and AIPerf's `profile_export.jsonl` do.",
-            icon=":material/info:",
-        )
+        st.info(page_text("no requests"), icon=":material/info:")
         return
     chosen = one_of(
         "Run", able, lambda run: f"{run.measurement.file}, {run.load.words}", "replay_run"
@@ -189,10 +186,7 @@ def show_requests(runs: list[Deployment], level: float) -> None:
 
 def show_learning(runs: list[Deployment]) -> None:
     """Draw the calibration from the runs: its effect, and buttons to store or drop it."""
-    st.caption(
-        "One run sets the scale of the steps of this deployment; several fit the engine for this "
-        "model, format and device. Later predictions use it until it is forgotten."
-    )
+    st.caption(page_text("learning"))
     with st.container(horizontal=True):
         learn = st.button("Calibrate from these", key="benchmark_learn", icon=":material/tune:")
         drop = st.button("Forget", key="benchmark_forget", icon=":material/delete:")

@@ -16,6 +16,7 @@ from app.benchmarks.history import FIGURES, name_of
 from app.benchmarks.replay import Replay
 from app.charts import benchmarks as charts
 from app.dashboard import display_tables, export, name_options, sidebar
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import AUTO, PRECISIONS
 from app.dashboard.widgets import draw_table, one_of
 from app.wording.markdown import plain
@@ -149,11 +150,7 @@ def show_curves(comparison: Comparison) -> None:
             best = curves.best_points(group, name)
             figure = charts.curve(predicted, points[name], best, name, comparison.level, look)
             export.chart(figure, f"benchmark-{name}", f"{words[name]}, measured and predicted")
-    st.caption(
-        f"Band: {comparison.level * 100:g} % interval. Dots: bound. A cross lies below the bound: "
-        "something else ran than what is priced. Red: worse than the interval, or below the bound. "
-        "Diamonds: the best measured runs known near these loads."
-    )
+    st.caption(page_text("benchmark curve", level=comparison.level * 100))
 
 
 def show_figures(comparison: Comparison) -> None:

@@ -11,21 +11,6 @@ from app.scenario.encoder_figures import phases_of
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
-EXPLANATION = """
-The resource that binds an operator gets its **bound**: FLOPs / dense peak, bytes / memory
-bandwidth, or message / link bandwidth. Time beyond the bound is **launch and inefficiency**:
-launches, partly filled tiles, bandwidth below its peak. Arithmetic and memory traffic of a kernel
-overlap only in part, and the part that does not overlap is counted as inefficiency of the binding
-resource, so doubling the other resource may save more than its own bound. **Host** is the
-scheduler's time per step, **pipeline wait** the time a micro-batch waits for the others. All parts
-sum to the step.
-
-**80 %**: four of five measurements not used in the fit lie inside. An operator's interval comes
-from kernels of its class. The interval of a class adds those of its operators, assuming fully
-correlated errors. The interval of the step comes from measured runs and is wider. Causes and host
-time are not validated, because no measurement separates them.
-"""
-
 
 def draw(step: Step) -> dict[str, Figure]:
     """Draw the waterfall of the step, its layer groups and the steps by class; returns them."""

@@ -8,6 +8,7 @@ from app.charts.figure import Figure
 from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, start
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.simulation import query_of
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
@@ -17,15 +18,6 @@ from app.simulation.tier_worth import Worth, worth_of_setup
 from app.wording import quantities
 
 JOB, RESULT = "cache_tiers", "cache_tiers_worth"
-EXPLANATION = """
-Requests are simulated with all tiers, without each of them, and without any. A prompt's leading
-blocks are looked for on the device, then in the tiers, the fastest first; the request waits while
-they are read. Each tier keeps the blocks that were used last.
-
-**Freed** is the device time that the tier's hits save, at the rent of the devices; **Net** is that
-less the tier's own rent. A tier that is read more slowly than the devices read a prompt anew saves
-nothing: its hits make TTFT longer.
-"""
 
 
 def draw(setup: Setup) -> tuple[dict[str, Figure], pd.DataFrame]:
@@ -36,12 +28,7 @@ def draw(setup: Setup) -> tuple[dict[str, Figure], pd.DataFrame]:
     strip.say(setup.scenario, "simulate")
     nothing: tuple[dict[str, Figure], pd.DataFrame] = ({}, pd.DataFrame())
     if not tiers_of(setup.scenario):
-        st.info(
-            "The question has no cache tiers: give *Host cache*, *Disk cache* or *Remote cache* "
-            "under Cache tiers in the form, and turns, sessions or a trace that finds prefixes "
-            "again.",
-            icon=":material/database:",
-        )
+        st.info(page_text("no cache tiers"), icon=":material/database:")
         return nothing
     if st.button(
         "Simulate with and without each tier", icon=":material/play_arrow:", type="primary",

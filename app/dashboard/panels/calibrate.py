@@ -11,6 +11,7 @@ from app.calibration import from_reports as report_calibration
 from app.charts import measured_classes, parity
 from app.dashboard import export, name_options, sidebar, uploads, visitor
 from app.dashboard.job_progress import is_running, result_of, start
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table, saying_errors
 from app.jobs import MEASURING
 from app.measuring.comparison import system_of
@@ -38,10 +39,7 @@ def form() -> dict:
 
 def from_machine() -> None:
     """Draw the calibration of this machine: form, progress, fit."""
-    st.caption(
-        "Ten seconds to two minutes of microbenchmarks on the machine of this server: matrix "
-        "products, attention, experts, norms and copies. No time of a whole model enters the fit."
-    )
+    st.caption(page_text("this machine"))
     if not visitor.may_measure("ridgeline calibrate machine"):
         return
     settings = form()
@@ -57,11 +55,7 @@ def from_machine() -> None:
 
 def from_reports() -> None:
     """Draw the calibration of a system with uploaded reports: form, refused points, fit."""
-    st.caption(
-        "The kernels of PyTorch traces of one device, if the trace has their shapes: matrix "
-        "products, attention and element-wise passes. A CUDA graph has none; add a trace of the "
-        "same model without it."
-    )
+    st.caption(page_text("reports of a device"))
     uploaded = uploads.picker("fit", list(uploads.REPORT_SAMPLES)).reports
     if not uploaded:
         st.info("Upload a trace, or try a sample.", icon=":material/upload_file:")

@@ -11,6 +11,7 @@ from app.charts import scaling as charts
 from app.dashboard import export, sidebar, strip
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, start
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.simulation import query_of
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
@@ -52,11 +53,7 @@ def page() -> None:
     setup, _ = sidebar.deployed_setup("how many replicas there are")
     strip.say(setup.scenario, "scale")
     with saying_errors():
-        st.caption(
-            "Requests come one by one over a day whose busiest hour has the question's rate, or as "
-            "a trace recorded them; replicas start, load their weights, serve, leave and are lost. "
-            f"Each request is to meet {_limits(setup)}."
-        )
+        st.caption(page_text("changing load", limits=_limits(setup)))
     with st.form("scaling_form", border=False):
         given = _form()
         with st.container(horizontal=True):

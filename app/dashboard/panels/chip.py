@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.dashboard import caches
 from app.dashboard.does_not_fit import NONE
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control
 from app.dashboard.widgets import slide
 from app.decide import chips, sensitivity
@@ -110,12 +111,7 @@ def _form(system: System) -> tuple[Chip, str]:
 
 def _basis() -> None:
     """Draw what the figures of the form are based on."""
-    st.caption(
-        "Constants of kernels and the host stay the system's own; nothing measured validates a "
-        "chip that is not there. Bandwidth of stacks is interface width times pin rate. A power "
-        "cap slows arithmetic by the cube root of the power, assumed, and memory not at all; a "
-        "process is the factor on arithmetic that you state."
-    )
+    st.caption(page_text("hypothetical chip"))
     for memory in generations().values():
         st.caption(f"{memory.name}: {quantities.bandwidth(memory.bytes_per_s)} a stack, "
                    f"{plain(memory.source)}")  # fmt: skip

@@ -11,6 +11,7 @@ from app.charts.figure import Figure
 from app.charts.memory import PARTS
 from app.dashboard import caches, export, own_definitions, search_form, sidebar
 from app.dashboard.load import as_batch, batches_words
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table, pick
 from app.decide import comparison as model
 from app.decide.comparison import AXES, HEADLINES, USE_CASES
@@ -125,10 +126,7 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
         for name, about in HEADLINES.items()
     )
     draw_table(words, "compare_figures")
-    st.caption(
-        "★ marks the best of those with an interval, in square brackets (80 %). What does not fit "
-        "or has no price has no figure."
-    )
+    st.caption(page_text("headlines"))
     numbers = pd.DataFrame(
         {"figure": name, **{label: values[name].seconds for label, values in table.items()}}
         for name in HEADLINES
@@ -147,11 +145,7 @@ def _versions(base: Setup, names: Sequence[str]) -> None:
     draw_table(
         table, "compare_versions", column_config={name: ratio for name in table if " / " in name}
     )
-    st.caption(
-        "Runs of each version, of the sidebar's model, and on its system; the ratios are their "
-        "medians before any run corrects the prediction. Versions of one era share their "
-        "constants: what tells them apart is the runs near the scenario, or wider intervals."
-    )
+    st.caption(page_text("versions"))
 
 
 def _cell(table: Table, name: str, label: str) -> str | None:

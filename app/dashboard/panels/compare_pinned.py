@@ -19,6 +19,7 @@ from app.dashboard import (
 )
 from app.dashboard.display_tables import Quantity
 from app.dashboard.load import as_batch, batches_words, load_of
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table
 from app.scenario import intervals
@@ -70,11 +71,7 @@ def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Es
 
 def _pin_buttons(any_pinned: bool) -> None:
     if not any_pinned:
-        st.info(
-            "Nothing is pinned yet; below is the sidebar's scenario. "
-            "Pin it, change it, and pin again.",
-            icon=":material/keep:",
-        )
+        st.info(page_text("nothing pinned"), icon=":material/keep:")
     with st.container(horizontal=True):
         st.button(
             "Pin this scenario",

@@ -12,6 +12,7 @@ from app.charts import fleet as charts
 from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, result_of, start
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table, saying_errors
 from app.fleets import report
 from app.fleets.fleet_question import fleet_question
@@ -35,11 +36,7 @@ _EXAMPLE = Path(__file__).parents[2] / "samples" / "fleets" / "two-tenants.yaml"
 def page() -> None:
     """Draw the fleet's text, the progress of its job, and the result."""
     strip.say_nothing()
-    st.caption(
-        "Several models and tenants with loads, targets and priorities on machines of several "
-        "kinds. Each model is a question as in part Plan; `ridgeline fleet FILE` takes "
-        "the same text."
-    )
+    st.caption(page_text("fleet"))
     with st.form("fleet_form"):
         text = st.text_area("Fleet (YAML)", _example(), 420, key="fleet_text", max_chars=50_000)
         sent = st.form_submit_button("Assign", disabled=is_running(JOB))

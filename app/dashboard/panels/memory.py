@@ -10,6 +10,7 @@ from app.charts import memory
 from app.charts.figure import Figure
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.load import load_of
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step
 from app.dashboard.widgets import card, choose, draw_table
 from app.scenario.memory_rows import memory_rows
@@ -20,21 +21,6 @@ from app.wording.markdown import plain
 AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
 OVER = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
-EXPLANATION = """
-**Weights** are what each operator holds on the fullest device, in its number format;
-an image encoder's too, with or without images.
-**KV cache** counts input + output tokens, rounded up to blocks of
-{block}, with each layer's window, latent or state.
-**Activations** are the largest operator's operands and a step's residual stream.
-**Usable** = {share} of {capacity}, as the engine takes it.
-A server admits as many users as **fit**: it sets aside a share of their output only, so that more
-may run than a static batch has room for.
-"""
-_LEVELS = (
-    "The bytes that a decode step reads least often are in the second memory: experts that few "
-    "tokens reach, embeddings, the end of the cache. Operators read each share at the bandwidth "
-    "of its memory; one whose arithmetic takes longer hides it."
-)
 
 
 def draw(step: Step) -> dict[str, Figure]:
@@ -56,7 +42,7 @@ def draw(step: Step) -> dict[str, Figure]:
         )
     if placed := memory_rows(step.estimate):
         draw_table(_levels(placed), "memory_levels")
-        st.caption(_LEVELS)
+        st.caption(page_text("second memory"))
 
     parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
     bar = memory.single(parts, limits, look)
@@ -65,12 +51,12 @@ def draw(step: Step) -> dict[str, Figure]:
     over = _over_an_axis(setup, limits, step)
     with st.popover("How these numbers come about", icon=":material/function:"):
         st.markdown(
-            EXPLANATION.format(
-                block=resolved.engine.kv_block_tokens,
+            page_text(
+                "memory", block=resolved.engine.kv_block_tokens,
                 share=quantities.percent(resolved.engine.memory_fraction),
                 capacity=quantities.size(usage.capacity_bytes),
             )
-        )
+        )  # fmt: skip
     return {"memory now": bar, **over}
 
 

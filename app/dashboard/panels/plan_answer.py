@@ -10,6 +10,7 @@ from app.answers.columns import COLUMNS
 from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, plan_answers, search_form, sidebar, strip
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels import plan_form
 from app.dashboard.widgets import card, draw_table, draw_tabs, say_error
 from app.decide import plan_systems, report
@@ -137,9 +138,7 @@ def _best(named: Named, targets: str, pending: str) -> None:
             if share is None
             else quantities.chance(share),
             targets or "no targets" if known or share is None else quantities.NOT_VALIDATED,
-            "Probability from the intervals of held-out measurements, corrected for having chosen "
-            "the best of many; kinds of deployments without validation have intervals twice as "
-            "wide.",
+            page_text("probability"),
         )
     if pending != _SOON:
         _beside(named)

@@ -10,6 +10,7 @@ import streamlit as st
 from app.answers.columns import in_words
 from app.charts import kernels as kernel_charts
 from app.dashboard import display_tables, export
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.beside_prediction import beside_prediction_panel
 from app.dashboard.panels.compared_run import IDLE, comparison_of, report_pricing, show_findings
 from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
@@ -145,10 +146,7 @@ def show_ranks(compared: RankComparison) -> None:
     for name in ("overlap share", "last share"):
         config[name] = bar(format="percent", min_value=0, max_value=1)
     draw_table(shown, "ranks_table", height="auto", column_config=config)
-    st.caption(
-        "Exposed: communication while no other kernel runs. Waiting: how much longer collectives "
-        "last than on the rank that came last. Copies and sets count as idle."
-    )
+    st.caption(page_text("ranks"))
 
 
 def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
@@ -165,10 +163,7 @@ def show_operators(report: Report) -> None:
     """Draw the rates of operators by shape: under the roofs of the device, and as a table."""
     rates = operator_rates(report)
     if not len(rates):
-        st.info(
-            "No kernel here names the shapes of its operands; a PyTorch trace taken with "
-            "`record_shapes=True` does, or NVTX ranges of `emit_nvtx(record_shapes=True)`."
-        )
+        st.info(page_text("no shapes"))
         return
     rate, peaks = _roofs(report)
     rates["of_roof"] = share_of_roof(rates, rate, peaks)

@@ -12,18 +12,6 @@ from app.wording import quantities
 
 AXES = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
-EXPLANATION = """
-**Across**: arithmetic intensity, FLOPs of an operator over the bytes it moves in memory.
-**Up**: the rate it reaches, FLOPs over its predicted time, on one device.
-**Roofs**: a flat line is a dense peak, the diagonal is memory bandwidth × intensity; they meet
-at the ridge, peak / bandwidth. Below the ridge memory decides, beyond it arithmetic. Dotted
-diagonals belong to links: read across as FLOP per byte *sent*.
-**Points**: colour is the operator class, area the share of the phase's time.
-The gap to the roof is what launch, tiles and real bandwidth cost. The bar through a point is its
-80 % interval from held-out measurements of such kernels; a point without one is not validated.
-A larger batch lets decode use each weight it reads more often: its matrix products move to the
-right and up the diagonal, its attention stays.
-"""
 
 
 def draw(step: Step) -> dict[str, Figure]:

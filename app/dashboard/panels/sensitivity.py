@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.charts import chip_lab as charts
 from app.dashboard import caches, export, sidebar
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control
 from app.dashboard.widgets import draw_table, saying_errors
 from app.decide import sensitivity as model
@@ -63,13 +64,7 @@ def answers(setup: Setup) -> None:
     signed = st.column_config.NumberColumn(format="%+.3f")
     heads = {column.head: signed for column in FIGURES.values()}
     draw_table(table, "elasticities", column_config=heads)
-    st.caption(
-        "Elasticities: by how many percent a figure changes if the resource grows by one percent. "
-        "A resource that limits no operator can count, too, because arithmetic and memory traffic "
-        "of a kernel overlap only in part. The elasticities of a latency add up to about −1, "
-        "less where link latency counts, which none of them shortens. Memory capacity counts where "
-        "the KV cache is full."
-    )
+    st.caption(page_text("elasticities"))
     export.downloads("sensitivity", shown, table, setup)
 
 
@@ -84,11 +79,7 @@ def ridges(setup: Setup) -> None:
                          f"Arithmetic and memory traffic of {ridge.phase}")  # fmt: skip
             for name, place in ridge.crossings.items():
                 st.markdown(f"- {_crossing_words(name, place, ridge)}")
-    st.caption(
-        "By the bound of each operator. At a ridge, arithmetic and memory traffic take equally "
-        "long. Below that of the matrix products, a larger batch costs them almost nothing, "
-        "because the weights are read anyway; attention reads a KV cache for each sequence."
-    )
+    st.caption(page_text("ridges"))
 
 
 def _crossing_words(name: str, place: float | None, ridge: Ridge) -> str:
@@ -132,11 +123,7 @@ def _show_needed(need: Requirement) -> None:
         for name, words in _LEAST.items()
     ]  # fmt: skip
     draw_table(least, "requirement_least")
-    st.caption(
-        "First table: one resource alone, all else as it is, by the prediction; up to 64 times. "
-        "Second: per device at these degrees, each as if the others were without limit; arithmetic "
-        "in the formats that the model runs in."
-    )
+    st.caption(page_text("needed hardware"))
 
 
 def _factor_words(factor: float | None) -> str:

@@ -12,6 +12,7 @@ from app.charts import simulation as charts
 from app.dashboard import caches, export, traces
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, start
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
 from app.planning.targets import judged, parse_targets, verdicts
@@ -36,11 +37,7 @@ _AT_ONCE, _PIECE_TOKENS = 5000, 4096
 
 def simulation_panel(setup: Setup) -> None:
     """Draw the form, run its simulation, and show the last simulation of this session."""
-    st.caption(
-        "Requests go through the engine's scheduler one by one: chunked prompts, the KV cache, "
-        "preemption, prefix reuse. The figures above come from a formula for the mean; a "
-        "simulation has percentiles, too."
-    )
+    st.caption(page_text("simulation"))
     left = (name for name in setup.scenario.changed() if name in LEFT_OUT["simulate"])
     if unused := [name for name in left if PARAMETERS[name].group not in (LOAD, PRICES)
                   and name != "target"]:  # fmt: skip

@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.dashboard import own_definitions, sidebar
 from app.dashboard.job_progress import is_running, result_of, start
+from app.dashboard.page_texts import page_text
 from app.dashboard.sent_files import SentFile, Unread
 from app.dashboard.uploads import Uploaded
 from app.dashboard.widgets import draw_table, saying_errors
@@ -73,10 +74,7 @@ def show_watch(name: str, content: bytes) -> None:
 
     name, content: of the recording.
     """
-    st.caption(
-        "A recording of a server's metrics page (`ridgeline watch ADDRESS --record FILE`): when "
-        "the server left its prediction, and why."
-    )
+    st.caption(page_text("recording"))
     scenario = sidebar.chosen_setup().scenario
     said = {name: getattr(scenario, name) for name in _SERVES}
     usual = {name: getattr(STANDARD, name) for name in _SERVES[2:]} | {"engine": None}

@@ -13,6 +13,7 @@ import yaml
 from app.charts import chip_lab as charts
 from app.dashboard import caches, export, sidebar, strip
 from app.dashboard.load import as_batch
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import choose, draw_table, saying_errors
 from app.decide.study import Study, label, study
 from app.line.sentence import sentence, words
@@ -70,10 +71,7 @@ def _show(found: Study, figure: str) -> None:
         st.info("No combination has this figure: nothing runs, or no price or power is stated.",
                 icon=":material/info:")  # fmt: skip
     draw_table([_words(row) for row in found.rows], "study_table")
-    st.caption(
-        "A static batch of each combination; cost uses the rent of the base chip, unless the "
-        "study states a price. No measurement validates a hypothetical chip."
-    )
+    st.caption(page_text("studies"))
 
 
 @cache

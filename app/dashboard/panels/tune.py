@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard.job_progress import is_running, result_of, start
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import saying_errors
 from app.jobs import SIMULATING
 from app.question.extras import extras_of
@@ -24,11 +25,7 @@ _SETTINGS = "max_num_seqs=8,16,32,64 max_num_batched_tokens=512,2048 kv=checkpoi
 
 def show_tuning() -> None:
     """Draw the form, the progress of its job and the result."""
-    st.caption(
-        "Finds good settings of an engine in few runs: every setting is predicted, the most "
-        "promising one is run, and its result corrects the predictions. Here the simulator takes "
-        "the place of the server; `ridgeline tune` starts a real one."
-    )
+    st.caption(page_text("tuning"))
     with st.form("tune_form"):
         question = st.text_input("Question", _QUESTION, key="tune_question")
         settings = st.text_input("Settings that are tried", _SETTINGS, key="tune_settings")

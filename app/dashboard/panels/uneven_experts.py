@@ -9,6 +9,7 @@ from app.charts.parts import lying_bars
 from app.charts.style import blank
 from app.dashboard import caches, export, uploads
 from app.dashboard.load import as_batch
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
 from app.decide.routing import read_counts, routing
 from app.question.query import Query
@@ -26,11 +27,7 @@ def show(setup: Setup) -> None:
     sample = st.toggle("Sample: 128 experts", key="routing_sample", bind="query-params",
                        help="Made up, to try the page.")  # fmt: skip
     if sent is None and not sample:
-        st.caption(
-            "Upload the rows of each expert as an engine counts them, here or on page Upload: "
-            "CSV with layer_id, expert_id and count, or JSON of lists by steps, layers and "
-            "experts. The form states the model, and experts over several ranks (EP)."
-        )
+        st.caption(page_text("uneven experts"))
         return
     try:
         content = sent.content if sent else _SAMPLE.read_bytes()

@@ -1,0 +1,13 @@
+"""The texts of the pages: each that a page draws is there, and each that is there is drawn."""
+
+import re
+from pathlib import Path
+
+from app.dashboard.page_texts import page_texts
+
+APP = Path(__file__).parents[3] / "app"
+
+
+def test_every_text_is_drawn_and_every_drawn_text_exists():
+    sources = "".join(path.read_text(encoding="utf-8") for path in APP.rglob("*.py"))
+    assert set(re.findall(r'\bpage_text\(\s*"([^"]+)"', sources)) == set(page_texts())
