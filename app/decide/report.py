@@ -16,9 +16,10 @@ from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
 from app.planning.answer import Answer
 from app.planning.manifests.bundle import archive, bundle
-from app.planning.plan_text import chance, priced_words, ranked_words, short
+from app.planning.plan_text import chance, none_words, priced_words, ranked_words, short
 from app.planning.targets import FIGURES
 from app.wording import quantities
+from app.wording.markdown import capital
 from genz_core.errors import InvalidValue
 from profilers.report_text import markdown_table
 
@@ -211,7 +212,7 @@ def _verdict(named: Named) -> Iterable[str]:
     if named["plans"]:
         return [headline(named["plans"][0])]
     changes = [f"one would with {change['words']}" for change in named["changes"]]
-    return ["No deployment meets every target.", *changes]
+    return [f"{capital(none_words(named))}.", *changes]
 
 
 def _tables(named: Named) -> list[tuple[str, list[dict[str, Any]]]]:

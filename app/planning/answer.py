@@ -86,7 +86,7 @@ def answer(
     progress(pricing, "simulating the best")
     short = shortlist(found, part(progress, pricing, 0.9), cancelled)
     fewest = _fewest(found, short)
-    wanted = with_changes and not short.plans
+    wanted = with_changes and not short.plans and not found.undecided
     changed = changes(replace(found, candidates=short.candidates)) if wanted else []
     progress(0.95, "comparing")
     best = [(short.candidates.of(plan.at), short.candidates.row(plan.at)) for plan in short.plans]

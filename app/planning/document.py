@@ -43,6 +43,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "options": options(found.query),
         "deployments": len(found.candidates),
         "meet_targets": int(met.sum()),
+        "undecided": found.undecided,
         "rejected_by_simulation": int((found.feasible & ~met).sum()),
         "plans": [plan_row(answer, plan) for plan in answer.short.plans],
         "gamble": _beside(answer, answer.short.gamble),

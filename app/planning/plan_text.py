@@ -32,6 +32,17 @@ def priced_words(named: Mapping[str, Any]) -> str:
     return f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} {good}"
 
 
+def none_words(named: Mapping[str, Any]) -> str:
+    """Why there is no plan, for a reader."""
+    if count := named["undecided"]:
+        return (
+            f"not validated in closed form: {count:,} of {named['deployments']:,} deployments may "
+            "meet every target, but no measured run gives their percentiles an interval; simulate "
+            "to know"
+        )
+    return "no deployment meets every target"
+
+
 def missed(named: Mapping[str, Any]) -> str:
     """How many further deployments missed the targets only in simulation; "" for none."""
     count = named["rejected_by_simulation"]
@@ -138,8 +149,8 @@ def short(plan: Mapping[str, Any]) -> str:
 
 
 def _help(named: Mapping[str, Any]) -> Iterator[str]:
-    if named["changes"]:
-        yield "\nno deployment meets the targets; one would with:"
+    if not named["plans"]:
+        yield f"\n{none_words(named)}{'; one would with:' if named['changes'] else ''}"
     yield from (f"  {change['words']}" for change in named["changes"])
     if measured := named["measurement"]:
         yield f"\nto narrow the interval of {measured['figure']}: {measured['words']}:"

@@ -69,12 +69,26 @@ class Ranking:
 
     def feasible(self, candidates: Candidates, probability: Array) -> Mask:
         """Whether each can run and meets every target with the required confidence."""
+        least = self.confidence or (SURE if self._on_percentiles else 0.0)
+        return self._meets(candidates) & (np.nan_to_num(probability, nan=0.0) >= least)
+
+    def undecided(self, candidates: Candidates, probability: Array) -> Mask:
+        """Whether only a simulation tells: no target is missed by the figures, one is on a
+        percentile, and no measurement validates the figures.
+        """
+        asked = self._on_percentiles and not self.confidence
+        return self._meets(candidates) & np.isnan(probability) & asked
+
+    @property
+    def _on_percentiles(self) -> bool:
+        return any(target.figure.percentile for target in self.targets)
+
+    def _meets(self, candidates: Candidates) -> Mask:
+        """Whether each can run and its figures meet every target."""
         good = self.sound(candidates)
         for target in self.targets:
             good &= target.met(candidates.columns[target.figure.column])
-        on_percentiles = any(target.figure.percentile for target in self.targets)
-        least = self.confidence or (SURE if on_percentiles else 0.0)
-        return good & (np.nan_to_num(probability, nan=0.0) >= least)
+        return good
 
     def order(
         self,

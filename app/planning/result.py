@@ -9,7 +9,7 @@ from app.planning import answer as answers
 from app.planning.answer import Answer
 from app.planning.document import document
 from app.planning.manifests.bundle import Bundle, bundle
-from app.planning.plan_text import chance
+from app.planning.plan_text import chance, none_words
 from app.question.query import Query
 from app.scenario.results import ResultTable, first_rows
 from app.simulation.executor import HERE, Where
@@ -96,7 +96,7 @@ class Planned(ResultTable):
         named = self.to_dict()
         if not named["plans"]:
             said = "; ".join(change["words"] for change in named["changes"])
-            return f"no deployment meets the targets{f'; one would with {said}' if said else ''}"
+            return f"{none_words(named)}{f'; one would with {said}' if said else ''}"
         return first_rows([brief(plan) for plan in named["plans"]], len(named["plans"]))
 
 

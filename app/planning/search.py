@@ -47,6 +47,15 @@ class Found:
         """The targets to meet."""
         return self.ranking.targets
 
+    @property
+    def undecided(self) -> int:
+        """Number of candidates that may meet targets on percentiles, which only a simulation tells;
+        0 if the best are simulated.
+        """
+        if self.query.question.simulate:
+            return 0
+        return int(self.ranking.undecided(self.candidates, self.probability).sum())
+
 
 def search(query: Query, priced: Priced | None = None) -> Found:
     """Price every deployment that a question may choose, and order those that meet its targets.

@@ -104,7 +104,9 @@ def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = 
     if not said:
         chance = float(found.probability[at])
         if np.isnan(chance):
-            return "not validated, but a confidence is required"
+            if found.ranking.confidence:
+                return "not validated, but a confidence is required"
+            return "not validated in closed form; simulate to know"
         return f"meets the targets with {quantities.chance(chance)} only"
     return "; ".join(said)
 

@@ -47,6 +47,11 @@ def unbroken(sentence: str) -> str:
     return re.sub(r"(?<=\d) (?=%)", "\u00a0", sentence)
 
 
+def capital(words: str) -> str:
+    """A text with a capital first letter."""
+    return words[:1].upper() + words[1:]
+
+
 def chart_text(text: str) -> str:
     """External text for a chart, whose labels interpret tags such as <a> and <br>."""
     line = " ".join(_INVISIBLE.sub("\ufffd", text).split())

@@ -19,7 +19,7 @@ from app.dashboard import display_tables, export, name_options, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import AUTO, PRECISIONS
 from app.dashboard.widgets import draw_table, one_of
-from app.wording.markdown import plain
+from app.wording.markdown import capital, plain
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
 _LABELS = {
@@ -51,9 +51,8 @@ def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> N
     if not missing and not given():
         return
     for one in missing.values():
-        why = one.why[:1].upper() + one.why[1:]
         taken = f" Taken: {plain(one.assumed)}." if one.assumed else ""
-        st.markdown(f"- {plain(why)}.{taken}")
+        st.markdown(f"- {plain(capital(one.why))}.{taken}")
     names = [name for name in _FORM_KEYS if name in missing or name in given()]
     if "load" in missing or "concurrency" in given():
         names.append("concurrency")

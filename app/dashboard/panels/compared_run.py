@@ -23,7 +23,7 @@ from app.measuring.unfused_kernels import as_it_ran
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
-from app.wording.markdown import plain
+from app.wording.markdown import capital, plain
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import ReportError, RidgelineError
@@ -234,7 +234,7 @@ def show_phases(comparison: Comparison) -> None:
         st.caption(plain(verdict(row, comparison.classes)))
         st.caption(plain(clocks_text(row)))
     for note in comparison.notes:
-        st.caption(plain(f"{note[:1].upper()}{note[1:]}."))
+        st.caption(plain(f"{capital(note)}."))
 
 
 def show_findings(

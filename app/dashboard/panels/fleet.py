@@ -18,7 +18,7 @@ from app.fleets import report
 from app.fleets.fleet_question import fleet_question
 from app.fleets.job_work import assigned
 from app.jobs import SIMULATING
-from app.wording.markdown import plain
+from app.wording.markdown import capital, plain
 from hardware_db import yaml_document
 
 JOB = "fleet_job"
@@ -69,4 +69,4 @@ def _answer(named: dict[str, Any]) -> None:
         for one in named["refusals"]:
             st.markdown(plain(f"{one['name']} on {one['machine']}: {one['why']}."))
     for note in named["notes"]:
-        st.caption(f"{note[0].upper()}{note[1:]}.")
+        st.caption(f"{capital(note)}.")

@@ -20,7 +20,7 @@ from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
-from app.wording.markdown import plain, unbroken
+from app.wording.markdown import capital, plain, unbroken
 
 _SEQUENCES = COLUMNS["sequences_per_s_per_device"]
 #: Share of TPOT from which what prompts of other requests add to it is said.
@@ -38,8 +38,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     setup, load, row = sidebar.gated_load(setup)
     fits = not setup.if_fitted
     if fits and row["message"]:
-        message = str(row["message"])
-        st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/warning:")
+        st.warning(f"{plain(capital(row['message']))}.", icon=":material/warning:")
     with st.grid(4, min_column_width=150, key="cards"):
         latency_cards(row, fits=fits)
         _other_cards(resolved, row, load.words, fits)
@@ -120,7 +119,7 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
         if beyond:
             said.append("part Simulate tells percentiles above the median")
     said.append(f"ranges and bands are 80 % intervals; {plain(load_curves.basis(setup))}")
-    words = ". ".join(one[0].upper() + one[1:] for one in said)
+    words = ". ".join(map(capital, said))
     return f"{words}."
 
 

@@ -16,7 +16,7 @@ from app.dashboard.widgets import card, choose, draw_table
 from app.scenario.memory_rows import memory_rows
 from app.scenario.setup import Setup
 from app.wording import quantities
-from app.wording.markdown import plain
+from app.wording.markdown import capital, plain
 
 AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
 OVER = {"batch": "batch", "input length": "isl"}
@@ -33,7 +33,7 @@ def draw(step: Step) -> dict[str, Figure]:
         limits[memory.BOTH] = usage.usable_bytes + usage.second.bytes
     usable = limits.get(memory.BOTH, usage.usable_bytes)
     if message := step.estimate.message():
-        st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/memory:")
+        st.warning(f"{plain(capital(message))}.", icon=":material/memory:")
     _cards(step, usable)
     if second and not usage.second:
         st.caption(

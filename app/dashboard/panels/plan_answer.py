@@ -20,10 +20,10 @@ from app.decide.plan_query import Planned, Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.plan_text import beside, priced_words, ranked_words, shape, short
+from app.planning.plan_text import beside, none_words, priced_words, ranked_words, shape, short
 from app.scenario.setup import Setup
 from app.wording import quantities
-from app.wording.markdown import plain
+from app.wording.markdown import capital, plain
 from genz_core.errors import InvalidValue, RidgelineError
 
 Named = Mapping[str, Any]
@@ -52,7 +52,7 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
     """
     planned, pending = _simulated(searched, closed)
     if pending == _SOON and not planned.document["plans"]:
-        st.info("In closed form no deployment meets every target; the nearest are being simulated.",
+        st.info(f"{_none(planned.document)} The nearest are being simulated.",
                 icon=":material/hourglass:")  # fmt: skip
     elif not planned.document["plans"]:
         planned = _nothing(searched, planned)
@@ -101,6 +101,10 @@ def _simulated(searched: Searched, closed: Planned) -> tuple[Planned, str]:
         st.warning(f"Not simulated: {plain(error)}.", icon=":material/block:")
         return closed, _NEVER
     return (closed, _SOON) if planned is None else (planned, "")
+
+
+def _none(named: Named) -> str:
+    return f"{capital(none_words(named))}."
 
 
 def _follows() -> None:
@@ -153,7 +157,7 @@ def _best(named: Named, targets: str, pending: str) -> None:
 def _beside(named: Named) -> None:
     """Draw the riskier or safer choice, and the run that would settle it."""
     for words in beside(named):
-        st.markdown(f"{plain(words[:1].upper() + words[1:])}.")
+        st.markdown(f"{plain(capital(words))}.")
     if found := named["settling"]:
         st.markdown(f"What would settle it: {plain(found['words'])}.")
         st.code(found["command"], language="bash", wrap_lines=True)
@@ -173,8 +177,12 @@ def _margin(named: Named, name: str) -> str:
 
 
 def _nothing(searched: Searched, planned: Planned) -> Planned:
-    """Draw the changes that would make a plan possible; returns the answer with them."""
-    st.warning("No deployment in the search space meets every target.", icon=":material/block:")
+    """Draw why there is no plan, and the changes that would allow one; returns the answer with
+    them.
+    """
+    st.warning(_none(planned.document), icon=":material/block:")
+    if planned.document["undecided"]:
+        return planned
     try:
         changed = plan_answers.with_changes(searched, planned)
     except RidgelineError as error:
@@ -238,7 +246,7 @@ def _plans(named: Named) -> None:
     if named["plans"]:
         draw_table([report.plan_words(plan) for plan in named["plans"]], "plan_table")
     else:
-        st.caption("No deployment meets every target.")
+        st.caption(_none(named))
 
 
 def _launch(named: Named) -> None:
@@ -280,8 +288,7 @@ def _others(named: Named) -> None:
     else:
         st.caption("Nothing else was tried: add systems, engines or formats.")
     for at, one in enumerate(named["pays"]):
-        words = plain(one["words"])
-        st.markdown(f"{words[:1].upper()}{words[1:]}.")
+        st.markdown(f"{plain(capital(one['words']))}.")
         draw_table(one["rows"], f"plan_pays_{at}")
 
 

@@ -9,7 +9,7 @@ from app.measuring.identity import Known, rows
 from app.measuring.time_report import TimeReport
 from app.question.parameters import PARAMETERS
 from app.wording import quantities
-from app.wording.markdown import plain
+from app.wording.markdown import capital, plain
 from profilers.comparison import account
 from profilers.comparison.account import Check
 
@@ -24,7 +24,7 @@ def show_time_report(report: TimeReport) -> None:
     st.markdown("\n".join(f"- {plain(one.sentence)}" for one in report.spent))
     if report.changes:
         advice = report.advice.removesuffix(":")
-        st.markdown(f"**{plain(advice[:1].upper() + advice[1:])}**")
+        st.markdown(f"**{plain(capital(advice))}**")
         st.markdown("\n".join(f"- {plain(one.sentence)}" for one in report.changes))
 
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.document import deployment_row
-from app.planning.plan_text import chance
+from app.planning.answer import answer
+from app.planning.document import deployment_row, document
+from app.planning.plan_text import chance, sentences
 from app.planning.probability import meets
 from app.planning.search import search
 from app.planning.targets import parse_targets
@@ -88,3 +89,16 @@ def test_what_cannot_run_meets_nothing_and_a_loose_target_is_sure_where_load_is_
 def test_devices_are_certain(found):
     few = chances(found, "devices < 4")
     assert np.all(few[found.candidates.columns["devices"] > 4] == 0.0)
+
+
+@pytest.mark.parametrize(("bandwidth", "told"), [(2.0, True), (1.0, False)])
+def test_without_measurements_only_a_simulation_tells_percentiles(bandwidth, told):
+    question = asked(
+        "Qwen/Qwen3-32B", system="h100", engine="vllm", devices=(1, 2), concurrency=4,
+        target="tpot_p99 < 500ms", bandwidth=bandwidth, pools="aggregated", simulate=False,
+    )  # fmt: skip
+    named = document(answer(question))
+    assert bool(named["plans"]) != told
+    assert (named["undecided"] == named["deployments"]) == told
+    assert ("simulate to know" in "\n".join(sentences(named))) == told
+    assert not told or not named["changes"]
