@@ -8,8 +8,8 @@ import pandas as pd
 
 from app.answers.columns import COLUMNS, Column
 from app.benchmarks.curve import Curve
-from app.charts.figure import Figure, Trace, scatter
-from app.charts.parts import band, line, time_axis
+from app.charts.figure import Figure, Trace
+from app.charts.parts import band, dots, line, ring, time_axis
 from app.charts.serving import load_axis
 from app.charts.style import Look, blank
 from app.wording import quantities
@@ -18,7 +18,7 @@ from app.wording.markdown import chart_text
 Points = Sequence[Mapping[str, Any]]
 _COLUMNS = {"ttft": "ttft_s", "tpot": "tpot_s", "rate": "output_tokens_per_s"}
 _MOST_REQUESTS = 2000
-_SYMBOLS = {"below bound": "x", "inside": "circle", "better": "circle", "worse": "circle"}
+_BAD = ("below bound", "worse")
 
 
 def curve(
@@ -47,44 +47,29 @@ def curve(
                 line(columns["load"], values, label, shade, hover, line={"dash": dash},
                      customdata=shown)
             )  # fmt: skip
-    figure.add_trace(_measured(points, column, look))
-    if best:
-        figure.add_trace(_best(best, column, look))
+    marker = {
+        "size": 10,
+        "color": [look.alarm if point["place"] in _BAD else look.classes[1] for point in points],
+        "symbol": ["x" if point["place"] == "below bound" else "circle" for point in points],
+        "line": {"width": 1, "color": look.paper},
+    }
+    figure.add_trace(_runs(points, column, "measured", marker))
+    if best:  # hollow diamonds like the measured runs of a frontier chart
+        diamond = {"symbol": "diamond", **ring(10, look.classes[1], look.paper)}
+        figure.add_trace(_runs(best, column, "best known run", diamond))
     _axes(figure, predicted, [*points, *best], name)
     return figure
 
 
-def _measured(points: Points, column: Column, look: Look) -> Trace:
-    colors = {"below bound": look.alarm, "worse": look.alarm}
-    return scatter(
-        x=[point["load"] for point in points],
-        y=[point["value"] for point in points],
-        mode="markers",
-        name="measured",
-        marker={
-            "size": 10,
-            "color": [colors.get(point["place"], look.classes[1]) for point in points],
-            "symbol": [_SYMBOLS.get(point["place"], "circle") for point in points],
-            "line": {"width": 1, "color": look.paper},
-        },
+def _runs(points: Points, column: Column, name: str, marker: Mapping[str, Any]) -> Trace:
+    """Measured runs: their value, its place beside the curve if it has one, and their label."""
+    return dots(
+        [point["load"] for point in points], [point["value"] for point in points], name, marker,
+        f"{name}: %{{customdata}}<extra></extra>",
         customdata=[
-            f"{column.words(point['value'])}, {point['place']}<br>{chart_text(point['label'])}"
-            for point in points
+            ", ".join(filter(None, (column.words(point["value"]), point.get("place"))))
+            + f"<br>{chart_text(point['label'])}" for point in points
         ],
-        hovertemplate="measured: %{customdata}<extra></extra>",
-    )
-
-
-def _best(best: Points, column: Column, look: Look) -> Trace:
-    """The best known runs, as hollow diamonds like the measured runs of a frontier chart."""
-    return scatter(
-        x=[point["load"] for point in best], y=[point["value"] for point in best], mode="markers",
-        name="best known run",
-        marker={"size": 10, "symbol": "diamond", "color": look.paper,
-                "line": {"width": 2, "color": look.classes[1]}},
-        customdata=[f"{column.words(point['value'])}<br>{chart_text(point['label'])}"
-                    for point in best],
-        hovertemplate="best known run: %{customdata}<extra></extra>",
     )  # fmt: skip
 
 
@@ -112,15 +97,13 @@ def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
     sides = (("simulated", look.classes[0]), ("measured", look.classes[1]))
     for side, color in sides:
         values = shown[f"{latency}_{side}_s"]
-        figure.add_scatter(
-            x=shown["arrival_s"].tolist(), y=values.tolist(), mode="markers", name=side,
-            marker={"size": 6, "color": color, "opacity": 0.8},
-            customdata=[
-                f"{quantities.seconds(value)}, {isl:,.0f} in, {osl:,.0f} out"
-                for value, isl, osl in zip(values, shown["isl"], shown["osl"], strict=True)
-            ],
-            hovertemplate=f"{side}: %{{customdata}}<extra></extra>",
-        )  # fmt: skip
+        told = [
+            f"{quantities.seconds(value)}, {isl:,.0f} in, {osl:,.0f} out"
+            for value, isl, osl in zip(values, shown["isl"], shown["osl"], strict=True)
+        ]
+        marker = {"size": 6, "color": color, "opacity": 0.8}
+        hover = f"{side}: %{{customdata}}<extra></extra>"
+        figure.add_trace(dots(shown["arrival_s"], values, side, marker, hover, customdata=told))
     times = (value for side, _ in sides for value in shown[f"{latency}_{side}_s"])
     y = {"title_text": COLUMNS[f"{latency}_s"].head, **time_axis(times)}
     return figure.laid(COLUMNS["arrival_s"].title, y, margin={"t": 44, "b": 96})

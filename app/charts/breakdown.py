@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from app.charts.figure import Figure, Trace, scatter
+from app.charts.figure import Figure, Trace
 from app.charts.labels import axis_end
-from app.charts.parts import BESIDE, interval_reach, lay_bars, lying_bars, time_bars
+from app.charts.parts import BESIDE, dots, interval_reach, lay_bars, lying_bars, time_bars
 from app.charts.style import (
     CLASS_NAMES,
     CLASSES,
@@ -122,8 +122,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     figure.add_trace(error_bars({last: whole}, look))
     beside = [(s / MILLISECOND, w) for s, w in zip(ends, words, strict=True)]
     end = max(axis_end([*beside, (total / MILLISECOND, "")]), 1.05 * bar_end_s(whole) / MILLISECOND)
-    lay_bars(figure, look, "Time [ms]", bottom=58, left=room_for(names), range=[0, end])
-    return figure
+    return lay_bars(figure, look, "Time [ms]", bottom=58, left=room_for(names), range=[0, end])
 
 
 def icicle(table: Table, title: str, look: Look) -> Figure:
@@ -242,15 +241,10 @@ def error_bars(bars: Latencies, look: Look) -> Trace:
     """Error bars [ms] on the horizontal bars with these names; none for figures not validated."""
     validated = {name: latency for name, latency in bars.items() if not math.isnan(latency.low_s)}
     known = validated.values()
-    return scatter(
-        x=[latency.seconds / MILLISECOND for latency in known],
-        y=list(validated),
-        mode="markers",
-        marker={"size": 1, "color": look.ink},
-        hoverinfo="skip",
-        showlegend=False,
-        error_x=interval_reach(known, MILLISECOND, look, 6),
-    )
+    times = [latency.seconds / MILLISECOND for latency in known]
+    reach = interval_reach(known, MILLISECOND, look, 6)
+    marker = {"size": 1, "color": look.ink}
+    return dots(times, validated, "", marker, "", showlegend=False, error_x=reach)
 
 
 def bar_end_s(latency: Latency) -> float:

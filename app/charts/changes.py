@@ -67,5 +67,4 @@ def bridge(
     )  # fmt: skip
     bars = zip(bases, values, words, strict=True)
     top = axis_end([(max(b, b + v) / MILLISECOND, word) for b, v, word in bars])
-    lay_bars(figure, look, "Time of a step [ms]", bottom=48, range=[0, top])
-    return figure
+    return lay_bars(figure, look, "Time of a step [ms]", bottom=48, range=[0, top])

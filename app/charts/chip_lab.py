@@ -1,4 +1,4 @@
-"""Charts of page Chip lab: a tornado of resources, ridges, and the bars of a study."""
+"""Charts of page Chip lab: a tornado of resources, ridges, a study's bars, uneven experts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from app.answers.columns import COLUMNS, Column
 from app.charts.figure import Figure
 from app.charts.labels import wrapped
-from app.charts.parts import guide_upwards, line, lying_bars, time_axis
+from app.charts.parts import guide_upwards, lay_bars, line, lying_bars, time_axis
 from app.charts.style import Look, blank
 from app.decide.sensitivity import RESOURCES, Figures, Ridge, Sensitivity
 from app.decide.study import label
@@ -27,7 +27,7 @@ def tornado(
     base: Figures, found: Sequence[Sensitivity], name: str, words: str, look: Look
 ) -> Figure:
     """Change of a figure with more and less of each resource, the largest effect on top."""
-    ranked = sorted(found, key=lambda one: abs(one.elasticity[name]))
+    ranked = sorted(found, key=lambda one: -abs(one.elasticity[name]))
     figure = blank(look, words, 110 + 46 * len(ranked))
     for at, (side, side_words) in enumerate((("less", "less of it"), ("more", "more of it"))):
         shares = [100.0 * (getattr(one, side)[name] / base[name] - 1.0) for one in ranked]
@@ -40,9 +40,7 @@ def tornado(
         hover, color = "%{customdata}<extra></extra>", look.classes[1 - at]
         figure.add_trace(lying_bars(names, shares, side_words, color, hover, customdata=shown))
     figure.add_vline(0.0, {"color": look.faint, "width": 1})
-    x = {"title_text": "Change [%]", "tickformat": "~g"}
-    y = {"showgrid": False, "tickfont_color": look.ink}
-    return figure.laid(x, y, barmode="overlay", bargap=0.4, margin={"t": 40, "b": 72})
+    return lay_bars(figure, look, "Change [%]", bottom=72, mode="overlay", gap=0.4, top=40)
 
 
 def ridge(found: Ridge, now: float, look: Look) -> Figure:
@@ -92,10 +90,20 @@ def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look)
                 customdata=[row["decode_bound_by"] for row in mine],
             )
         )  # fmt: skip
-    chart.update_xaxes(title_text=column.title, rangemode="tozero")
-    chart.update_yaxes(
-        showgrid=False, tickfont_color=look.ink, automargin=True,
-        categoryorder="array", categoryarray=[*names.values()][::-1],
+    return lay_bars(
+        chart, look, column.title, bottom=72, mode="overlay", top=40, names=[*names.values()],
+        rangemode="tozero",
     )  # fmt: skip
-    chart.update_layout(barmode="overlay", bargap=0.35, margin={"t": 40, "b": 72})
-    return chart
+
+
+def busiest_ranks(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
+    """Load of the busiest rank over the mean, by copies of experts.
+
+    rows: of `app.decide.routing.routing`.
+    """
+    chart = blank(look, "Rows of the busiest rank over the mean, by copies of experts", 280)
+    names = [f"{row['redundant_experts']} copies" for row in rows]
+    loads = [float(row["busiest_rank"]) for row in rows]
+    hover = "%{y}: %{x:.3g}<extra></extra>"
+    chart.add_trace(lying_bars(names, loads, "busiest rank", look.classes[0], hover))
+    return lay_bars(chart, look, "Busiest rank over the mean", bottom=72, rangemode="tozero")

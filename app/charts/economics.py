@@ -35,8 +35,8 @@ def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
         figure.add_trace(lying_bars(costs, costs.values(), way, color, hover, text=shown, **BESIDE))
     prices = [price for costs in named.values() for price in costs.values()]
     end = axis_end([(price, quantities.dollars(price)) for price in prices])
-    lay_bars(figure, look, "US dollars", bottom=84, mode="group", gap=0.3, range=[0, end or 1.0])
-    return figure
+    reach = [0, end or 1.0]
+    return lay_bars(figure, look, "US dollars", bottom=84, mode="group", gap=0.3, range=reach)
 
 
 def against_api(
@@ -83,16 +83,13 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
                 line={"shape": "hvh", "dash": "dash" if at else "solid"}, yaxis="y2",
             )
         )  # fmt: skip
-    figure.update_xaxes(title_text="Hour", dtick=3)
-    figure.update_yaxes(title_text=COLUMNS["rate"].title, rangemode="tozero")
-    figure.update_layout(
-        yaxis2={
-            "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
-            "title": {"text": "Replicas"}, "tickformat": "d", "dtick": max(math.ceil(most / 5), 1),
-        },
-        margin={"t": 44, "b": 90, "r": 60},
-    )  # fmt: skip
-    return figure
+    right = {
+        "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
+        "title": {"text": "Replicas"}, "tickformat": "d", "dtick": max(math.ceil(most / 5), 1),
+    }  # fmt: skip
+    x, y = {"title_text": "Hour", "dtick": 3}, {"title_text": COLUMNS["rate"].title}
+    margin = {"t": 44, "b": 90, "r": 60}
+    return figure.laid(x, {**y, "rangemode": "tozero"}, yaxis2=right, margin=margin)
 
 
 def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
@@ -103,9 +100,7 @@ def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
         hover = f"{name}: %{{x:,.0f}} W<extra></extra>"
         figure.add_trace(lying_bars(["power"], [watts], name, color, hover))
     hover = "design power: %{x:,.0f} W<extra></extra>"
-    figure.add_trace(
-        limit_mark([tdp_w], ["power"], "design power", look, size=34, hovertemplate=hover)
-    )
+    figure.add_trace(limit_mark([tdp_w], ["power"], "design power", look, 34, hover))
     x, y = {"rangemode": "tozero", "tickformat": "~g"}, {"showticklabels": False, "showgrid": False}
     return figure.laid(x, y, barmode="stack", margin={"t": 44, "b": 80})
 

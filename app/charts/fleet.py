@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.charts.figure import Figure
-from app.charts.parts import lying_bars
+from app.charts.parts import lay_bars, lying_bars
 from app.charts.style import Look, blank
 
 _IDLE = "idle"
@@ -35,9 +35,4 @@ def machines(named: Mapping[str, Any], look: Look) -> Figure:
             for kind, slots in bars.values()]  # fmt: skip
     if any(idle):
         chart.add_trace(lying_bars(bars, idle, _IDLE, look.grid, "%{x} idle<extra>%{y}</extra>"))
-    chart.update_xaxes(title_text="Devices", rangemode="tozero", dtick=None)
-    chart.update_yaxes(
-        showgrid=False, automargin=True, categoryorder="array", categoryarray=list(bars)[::-1]
-    )
-    chart.update_layout(barmode="stack", bargap=0.25, margin={"t": 40, "b": 72})
-    return chart
+    return lay_bars(chart, look, "Devices", bottom=72, gap=0.25, top=40, rangemode="tozero")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import Room, ends
-from app.charts.parts import error_reach
+from app.charts.parts import dots, error_reach, ring
 from app.charts.plan import finish
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
@@ -99,13 +99,12 @@ def _points(
         [number, int(one), word, BASES[int(curve.basis[one])], shown]
         for one, word, shown in zip(at, words, _trust(curve, at), strict=True)
     ]
-    return scatter(
-        x=xs.tolist(), y=ys.tolist(), mode="markers+text", name=curve.name,
-        legendgroup=curve.name, marker={"size": 7, "color": color},
-        text=words, textfont={"size": 10, "color": look.faint}, customdata=custom,
-        hovertemplate=f"%{{customdata[2]}}<br>{x.words} %{{x:.4g}}, {y.words} %{{y:,.4g}}<br>"
+    return dots(
+        xs.tolist(), ys.tolist(), curve.name, {"size": 7, "color": color},
+        f"%{{customdata[2]}}<br>{x.words} %{{x:.4g}}, {y.words} %{{y:,.4g}}<br>"
         f"%{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.name}</extra>",
-        cliponaxis=False,
+        mode="markers+text", legendgroup=curve.name, customdata=custom, cliponaxis=False,
+        text=words, textfont={"size": 10, "color": look.faint},
     )  # fmt: skip
 
 
@@ -146,19 +145,16 @@ def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> 
     columns = measured_columns(curve)
     x, y = axes
     xs, ys = (axis.values(columns) for axis in axes)
-    trace = scatter(
-        x=xs.tolist(), y=ys.tolist(), mode="markers",
-        name=f"{curve.name}: measured", legendgroup=curve.name, showlegend=False,
-        marker={
-            "size": 9, "symbol": "diamond", "color": look.paper,
-            "line": {"width": 2, "color": color},
-        },
+    trace = dots(
+        xs.tolist(), ys.tolist(), f"{curve.name}: measured",
+        {"symbol": "diamond", **ring(9, color, look.paper)},
+        f"measured: %{{customdata}}<br>{x.words} %{{x:.4g}}, {y.words} "
+        f"%{{y:,.4g}}<extra>{curve.name}</extra>",
+        legendgroup=curve.name, showlegend=False,
         customdata=[
             f"{shape(load.row)} · {load.concurrency:,.0f}, {load.source}"
             for load in curve.measured
         ],
-        hovertemplate=f"measured: %{{customdata}}<br>{x.words} %{{x:.4g}}, {y.words} "
-        f"%{{y:,.4g}}<extra>{curve.name}</extra>",
     )  # fmt: skip
     bars = _bars(curve, x, xs)
     if bars:

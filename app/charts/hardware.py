@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure
 from app.charts.labels import LEGEND_LINE, legend_lines
-from app.charts.parts import flops_words, log_axis
+from app.charts.parts import dots, flops_words, log_axis
 from app.charts.style import Look, blank
 
 #: Name and symbol of each kind of system.
@@ -31,40 +31,34 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     figure = blank(look, "", 372 + legend)
     for at, vendor in enumerate(vendors):
         of_vendor = [row for row in rows if row["vendor"] == vendor]
-        figure.add_scatter(
-            x=[row["memory_bytes_per_s"] for row in of_vendor],
-            y=[row["peak_flops_per_s"] for row in of_vendor],
-            mode="markers",
-            name=vendor,
-            marker={
-                "color": look.classes[at % len(look.classes)],
-                "symbol": [_SYMBOLS.get(str(row["kind"]), "circle") for row in of_vendor],
-                "size": [15 if row["slug"] == chosen else 9 for row in of_vendor],
-                "line": {
-                    "color": [
-                        look.ink if row["slug"] == chosen else look.paper for row in of_vendor
-                    ],
-                    "width": 1,
-                },
-                "opacity": 0.9,
-            },
-            customdata=[[row["slug"], row["name"], row["words"]] for row in of_vendor],
-            hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
-        )
+        marked = [row["slug"] == chosen for row in of_vendor]
+        marker = {
+            "color": look.classes[at % len(look.classes)],
+            "symbol": [_SYMBOLS.get(str(row["kind"]), "circle") for row in of_vendor],
+            "size": [15 if one else 9 for one in marked],
+            "line": {"color": [look.ink if one else look.paper for one in marked], "width": 1},
+            "opacity": 0.9,
+        }
+        figure.add_trace(
+            dots(
+                [row["memory_bytes_per_s"] for row in of_vendor],
+                [row["peak_flops_per_s"] for row in of_vendor], vendor, marker,
+                "<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
+                customdata=[[row["slug"], row["name"], row["words"]] for row in of_vendor],
+            )
+        )  # fmt: skip
     rates, peaks = (
         [float(str(row[key])) for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
     )
     across = log_axis(_around(rates), lambda value, _: f"{value / 1e12:,g}", across=True)
-    figure.update_xaxes(title_text="Memory bandwidth [TB/s]", **across)
-    upwards = log_axis(_around(peaks), flops_words)
-    figure.update_yaxes(title_text="Dense 16-bit peak [FLOP/s]", **upwards)
-    figure.update_layout(
+    return figure.laid(
+        {"title_text": "Memory bandwidth [TB/s]", **across},
+        {"title_text": "Dense 16-bit peak [FLOP/s]", **log_axis(_around(peaks), flops_words)},
         margin={"t": 12, "b": 70 + legend, "l": 90},
         clickmode="event+select",
         uirevision="keep",
         showlegend=True,
     )
-    return figure
 
 
 def _around(values: Sequence[float]) -> tuple[float, float]:

@@ -34,10 +34,8 @@ def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: L
         figure.add_trace(
             time_bars(tables, values, CLASS_NAMES.get(name, "Unclassified"), look.class_color(name))
         )
-    lay_bars(figure, look, "Kernel time [ms]", bottom=96, gap=0.45, rangemode="tozero")
-    figure.update_yaxes(showticklabels=len(tables) > 1)
-    figure.update_layout(showlegend=True)
-    return figure
+    figure.update_layout(showlegend=True, yaxis_showticklabels=len(tables) > 1)
+    return lay_bars(figure, look, "Kernel time [ms]", bottom=96, gap=0.45, rangemode="tozero")
 
 
 def counter_roofline(
@@ -79,13 +77,11 @@ def counter_roofline(
     )  # fmt: skip
     lowest = min(float(ys.min()) / 4, low * (rate or np.inf))
     across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))
-    figure.update_xaxes(
-        title_text=f"Arithmetic intensity of {traffic} [FLOP/byte]",
-        **log_axis(across, quantities.digits, across=True),
-    )
-    figure.update_yaxes(title_text="Rate [FLOP/s]", **log_axis(upward, flops_words))
-    figure.update_layout(hovermode="closest", uirevision="keep", margin={"t": 16, "l": 70})
-    return figure
+    intensity = f"Arithmetic intensity of {traffic} [FLOP/byte]"
+    x = {"title_text": intensity, **log_axis(across, quantities.digits, across=True)}
+    y = {"title_text": "Rate [FLOP/s]", **log_axis(upward, flops_words)}
+    margin = {"t": 16, "l": 70}
+    return figure.laid(x, y, hovermode="closest", uirevision="keep", margin=margin)
 
 
 def _roofs(
@@ -119,10 +115,8 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
     for column, words, place in (("compute_pct", "Compute", 0), ("dram_pct", "DRAM", 1)):
         hover = f"{words}: %{{x:.3g}} %<extra>%{{y}}</extra>"
         figure.add_trace(lying_bars(names, shown[column], words, look.classes[place], hover))
-    lay_bars(
-        figure, look, "Of peak, sustained [%]", bottom=90, top=12, mode="group", range=[0, 100]
-    )
-    return figure
+    title, range_ = "Of peak, sustained [%]", [0, 100]
+    return lay_bars(figure, look, title, bottom=90, top=12, mode="group", range=range_)
 
 
 def _hover(row: Mapping[str, object]) -> str:
@@ -164,6 +158,5 @@ def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
             continue
         names = [f"rank {rank}" for rank in rows["rank"]]
         figure.add_trace(time_bars(names, values, words, color))
-    lay_bars(figure, look, "Time [ms]", bottom=96, gap=0.3, rangemode="tozero")
     figure.update_layout(showlegend=True)
-    return figure
+    return lay_bars(figure, look, "Time [ms]", bottom=96, gap=0.3, rangemode="tozero")

@@ -24,16 +24,16 @@ def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
     _edges(figure, lines, look)
     _bars(figure, lines, total, look)
     figure.add_trace(_nodes(lines, chosen, total, look))
-    figure.update_xaxes(range=[0, 1], visible=False, fixedrange=True)
-    figure.update_yaxes(range=[len(lines) - 0.4, -0.6], visible=False, fixedrange=True)
-    figure.update_layout(
+    fixed = {"visible": False, "fixedrange": True}
+    return figure.laid(
+        {"range": [0, 1], **fixed},
+        {"range": [len(lines) - 0.4, -0.6], **fixed},
         margin={"t": BUTTONS, "b": 4, "l": 4, "r": 4},
         clickmode="event+select",
         hovermode="closest",
         hoverdistance=120,
         dragmode=False,
     )
-    return figure
 
 
 def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) -> Trace:

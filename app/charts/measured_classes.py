@@ -45,8 +45,7 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> Figure:
         marker = {"color": color, "line": {"color": look.faint, "width": 0.5}}
         figure.add_trace(time_bars(predicted, values, words, color, marker=marker))
     figure.add_trace(error_bars(predicted, look))  # the middle bar is the prediction
-    lay_bars(figure, look, "Time of a step [ms]", bottom=92, mode="group", gap=0.3)
-    return figure
+    return lay_bars(figure, look, "Time of a step [ms]", bottom=92, mode="group", gap=0.3)
 
 
 def _labelled(row: Mapping[str, Any]) -> str:
@@ -102,8 +101,7 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
             )
         )  # fmt: skip
     title = "Predicted over measured, minus one [%]"
-    lay_bars(figure, look, title, bottom=92, mode="group", gap=0.3, zeroline=True)
-    return figure
+    return lay_bars(figure, look, title, bottom=92, mode="group", gap=0.3, zeroline=True)
 
 
 def operator_points(operators: pd.DataFrame) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from app.wording.quantities import GIGABYTE
 
 #: Name of the limit if a second memory takes what does not fit in the first.
 BOTH = "both memories"
+_AXIS = "Memory per device [GB]"
 #: Parts in stacking order, with their palette index.
 PARTS: Mapping[str, tuple[str, int]] = {
     "weights_bytes": ("Weights", 0),
@@ -48,26 +49,15 @@ def stacked(
                 "↑", 12, look.on(look.classes[PARTS["kv_bytes"][1]]),
                 x=label, y=1, yref="paper", yanchor="top",
             )  # fmt: skip
-    figure.update_yaxes(
-        title_text="Memory per device [GB]",
-        range=[0, end / GIGABYTE],
-        tickformat="~g",
-    )
     marked = [
         f"<b>▲ {label}</b>" if scenario_at is not None and value == scenario_at else label
         for label, value in zip(labels, table["at"], strict=True)
     ]
-    figure.update_xaxes(
-        title_text=axis_title,
-        type="category",
-        showgrid=False,
-        tickvals=labels,
-        ticktext=marked,
-    )
-    figure.update_layout(
-        barmode="stack", bargap=0.25, margin={"t": BUTTONS + 22, "b": 110, "l": 60, "r": 24}
-    )
-    return figure
+    x = {"title_text": axis_title, "type": "category", "showgrid": False}
+    y = {"title_text": _AXIS, "range": [0, end / GIGABYTE], "tickformat": "~g"}
+    margin = {"t": BUTTONS + 22, "b": 110, "l": 60, "r": 24}
+    ticks = {"tickvals": labels, "ticktext": marked}
+    return figure.laid(x | ticks, y, barmode="stack", bargap=0.25, margin=margin)
 
 
 def part_bars(
@@ -143,7 +133,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     named = " · ".join(f"{name} {quantities.size(value)}" for name, value in limits.items())
     corner_words(figure, named, look.faint)
     top = max([*limits.values(), sum(parts.values())]) / GIGABYTE
-    figure.update_xaxes(range=[0, top * 1.04], title_text="Memory per device [GB]", tickformat="~g")
+    figure.update_xaxes(range=[0, top * 1.04], title_text=_AXIS, tickformat="~g")
     figure.update_layout(
         barmode="stack",
         bargap=0.1,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.figure import Figure, Trace, scatter
-from app.charts.parts import area, log_axis
+from app.charts.figure import Figure, Trace
+from app.charts.parts import area, dots, log_axis
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
 
@@ -79,13 +79,9 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
     )
     figure.add_vline(x=0.0, line={"color": look.ink, "width": 1})
     words = {0.25: "¼ or less", 0.5: "½", 1.0: "as measured", 2.0: "2×", 4.0: "4× or more"}
-    figure.update_xaxes(
-        title_text="Predicted over measured", tickvals=[float(np.log(ratio)) for ratio in words],
-        ticktext=list(words.values()), showgrid=False,
-    )  # fmt: skip
-    figure.update_yaxes(title_text="Points")
-    figure.update_layout(margin={"t": 44, "b": 110}, bargap=0)
-    return figure
+    ticks = {"tickvals": [float(np.log(at)) for at in words], "ticktext": list(words.values())}
+    x = {"title_text": "Predicted over measured", "showgrid": False, **ticks}
+    return figure.laid(x, "Points", margin={"t": 44, "b": 110}, bargap=0)
 
 
 def largest_groups(points: Sequence[Point], by: str) -> dict[str, list[Point]]:
@@ -127,21 +123,14 @@ def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace
         ]
         for p in points
     ]  # fmt: skip
-    return scatter(
-        x=[p["measured_s"] for p in points],
-        y=[p["predicted_s"] for p in points],
-        mode="markers",
-        name=name,
-        marker={
-            "color": color,
-            "symbol": symbol,
-            "size": 6,
-            "opacity": 0.7,
-            "line": {"width": 0},
-        },
-        customdata=hover,
-        hovertemplate="%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
+    return dots(
+        [p["measured_s"] for p in points],
+        [p["predicted_s"] for p in points],
+        name,
+        {"color": color, "symbol": symbol, "size": 6, "opacity": 0.7, "line": {"width": 0}},
+        "%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
         "(%{customdata[3]})<extra></extra>",
+        customdata=hover,
     )
 
 
@@ -156,24 +145,12 @@ def errors_by_split(
     figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
     names = [str(row["operator"]).replace("_", " ") for row in rows]
     for at, (split, meaning) in enumerate(splits.items()):
-        figure.add_scatter(
-            x=[row[split] for row in rows],
-            y=names,
-            mode="markers",
-            name=split,
-            marker={
-                "color": look.faint if split == "roofline" else look.classes[at],
-                "symbol": _SPLIT_MARKS[at],
-                "size": 11,
-                "line": {"width": 1.5},
-            },
-            hovertemplate=f"%{{y}}, {split}: %{{x}} %<br>{meaning}<extra></extra>",
-        )
+        color = look.faint if split == "roofline" else look.classes[at]
+        marker = {"color": color, "symbol": _SPLIT_MARKS[at], "size": 11, "line": {"width": 1.5}}
+        hover = f"%{{y}}, {split}: %{{x}} %<br>{meaning}<extra></extra>"
+        figure.add_trace(dots([row[split] for row in rows], names, split, marker, hover))
     ticks = [5, 10, 20, 40, 80]
-    figure.update_xaxes(
-        title_text="Mean absolute error [%]", type="log", tickvals=ticks,
-        ticktext=[str(tick) for tick in ticks],
-    )  # fmt: skip
-    figure.update_yaxes(autorange="reversed", tickfont_color=look.ink)
-    figure.update_layout(margin={"t": 44, "b": 110}, hovermode="closest")
-    return figure
+    across = {"type": "log", "tickvals": ticks, "ticktext": [str(tick) for tick in ticks]}
+    x = {"title_text": "Mean absolute error [%]", **across}
+    y = {"autorange": "reversed", "tickfont_color": look.ink}
+    return figure.laid(x, y, margin={"t": 44, "b": 110}, hovermode="closest")

@@ -56,18 +56,19 @@ def flops_words(value: float, digits: int) -> str:
 
 def lay_bars(
     figure: Figure, look: Look, title: str, *, bottom: int, mode: str = "stack", gap: float = 0.35,
-    top: int = 44, left: int | None = None, **across: Any,
-) -> None:  # fmt: skip
-    """Set axes and layout of horizontal bars, the first on top, with their names on the left.
+    top: int = 44, left: int | None = None, names: Sequence[str] = (), **across: Any,
+) -> Figure:  # fmt: skip
+    """The figure with axes and layout of horizontal bars, the first on top, names on the left.
 
     title, across: of the horizontal axis.  mode: how bars of the same name combine.  bottom, top,
-    left: margins [px]; by default Plotly chooses the left one.
+    left: margins [px]; by default Plotly chooses the left one.  names: of the bars in their order,
+    if a trace leaves out some; by default in the order of the traces.
     """
-    named = {"title_text": title} if title else {}
-    figure.update_xaxes(**{**named, "tickformat": "~g", **across})
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
+    x = {**({"title_text": title} if title else {}), "tickformat": "~g", **across}
+    y = {"autorange": "reversed", "showgrid": False, "tickfont_color": look.ink}
+    y |= {"categoryorder": "array", "categoryarray": list(names)} if names else {}
     margin = {"t": top, "b": bottom} | ({} if left is None else {"l": left})
-    figure.update_layout(barmode=mode, bargap=gap, margin=margin)
+    return figure.laid(x, y, barmode=mode, bargap=gap, margin=margin)
 
 
 # ------------------------------------------------------------------------------- traces
@@ -106,6 +107,21 @@ def line(
     )  # fmt: skip
 
 
+def dots(
+    xs: Iterable[Any], ys: Iterable[Any], name: str, marker: Mapping[str, Any], hover: str,
+    **properties: Any,
+) -> Trace:  # fmt: skip
+    """Points.  hover: hover template; none if empty."""
+    told = {"hovertemplate": hover} if hover else {"hoverinfo": "skip"}
+    own = {"name": name, "marker": dict(marker), **told}
+    return scatter(x=list(xs), y=list(ys), **{"mode": "markers", **own, **properties})
+
+
+def ring(size: Any, color: str, fill: str = "rgba(0,0,0,0)", width: int = 2) -> dict[str, Any]:
+    """The marker of a hollow point.  size: of each point or of all, width: of its edge [px]."""
+    return {"size": size, "color": fill, "line": {"width": width, "color": color}}
+
+
 def band(
     xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], name: str, color: str
 ) -> list[Trace]:
@@ -125,11 +141,13 @@ def area(xs: Sequence[float], ys: Sequence[float], name: str, color: str, opacit
     )  # fmt: skip
 
 
-def limit_mark(xs: Sequence[float], ys: Sequence[str], name: str, look: Look, **more: Any) -> Trace:
-    """A short stroke across each bar at its limit.  more: properties such as `size` [px]."""
-    size = more.pop("size")
+def limit_mark(
+    xs: Sequence[float], ys: Sequence[str], name: str, look: Look, size: int, hover: str,
+    **more: Any,
+) -> Trace:  # fmt: skip
+    """A short stroke across each bar at its limit.  size: its length [px].  hover: template."""
     marker = {"symbol": "line-ns-open", "size": size, "color": look.alarm, "line": {"width": 2}}
-    return scatter(mode="markers", x=xs, y=ys, name=name, marker=marker, **more)
+    return dots(xs, ys, name, marker, hover, **more)
 
 
 def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from app.charts.figure import Figure, Trace, scatter
+from app.charts.figure import Figure, Trace
 from app.charts.labels import Room, ends
-from app.charts.parts import guide_across, guide_upwards
+from app.charts.parts import dots, guide_across, guide_upwards, line, ring
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
@@ -76,38 +76,27 @@ def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
         f"{name} %{{customdata[{at}]:,.0f}}" for at, name in enumerate(FACTS[:-1], start=1)
     )
     custom = [[int(one), *told] for one, told in zip(at, facts.tolist(), strict=True)]
-    return {
-        "type": "scatter",
-        "x": x.tolist(),
-        "y": y.tolist(),
-        "mode": "markers",
-        "name": series.name if series.meets else f"{series.name}: misses a target",
-        "legendgroup": series.name,
-        "marker": {
-            "size": 7 if series.meets else 6,
-            "color": color if series.meets else translucent(color, 0.22),
-        },
-        "customdata": custom,
-        "hovertemplate": f"{names}<br>{points.x.words} %{{x:.4g}}, {points.y.words} "
-        f"%{{y:,.4g}}<extra>{series.name}</extra>",
-    }
+    full = {"size": 7, "color": color}
+    return dots(
+        x.tolist(), y.tolist(),
+        series.name if series.meets else f"{series.name}: misses a target",
+        full if series.meets else {"size": 6, "color": translucent(color, 0.22)},
+        f"{names}<br>{points.x.words} %{{x:.4g}}, {points.y.words} %{{y:,.4g}}"
+        f"<extra>{series.name}</extra>",
+        legendgroup=series.name, customdata=custom,
+    )  # fmt: skip
 
 
 def _frontier(points: Points, look: Look) -> Trace:
     vertices, across, upwards = points.frontier, points.x.logarithmic, points.y.logarithmic
-    trace = scatter(
-        x=[vertex.x for vertex in vertices],
-        y=[vertex.y for vertex in vertices],
-        mode="lines+markers+text",
-        line={"color": look.ink, "width": 1.5},
-        marker={"size": 4, "color": look.ink},
-        text=[vertex.words for vertex in vertices],
-        textfont={"size": 11, "color": look.faint},
-        name="Pareto frontier",
+    words = [vertex.words for vertex in vertices]
+    trace = line(
+        [vertex.x for vertex in vertices], [vertex.y for vertex in vertices], "Pareto frontier",
+        look.ink, "%{customdata[1]}<extra>frontier</extra>", mode="lines+markers+text",
+        line={"width": 1.5}, marker={"size": 4, "color": look.ink}, text=words,
+        textfont={"size": 11, "color": look.faint}, cliponaxis=False,
         customdata=[[vertex.at, vertex.words] for vertex in vertices],
-        hovertemplate="%{customdata[1]}<extra>frontier</extra>",
-        cliponaxis=False,
-    )
+    )  # fmt: skip
     frame = ends(trace["x"], across), ends(trace["y"], upwards)
     room = Room(*frame, (across, upwards))
     room.keep_free(trace["x"], trace["y"])
@@ -118,16 +107,9 @@ def _frontier(points: Points, look: Look) -> Trace:
 
 
 def _plans(plans: Sequence[Vertex], look: Look) -> Trace:
-    return scatter(
-        x=[plan.x for plan in plans],
-        y=[plan.y for plan in plans],
-        mode="markers",
-        marker={
-            "size": [18 - 2 * min(at, 4) for at in range(len(plans))],
-            "color": "rgba(0,0,0,0)",
-            "line": {"width": 2, "color": look.good},
-        },
-        name="the plans, the best largest",
+    sizes = [18 - 2 * min(at, 4) for at in range(len(plans))]
+    return dots(
+        [plan.x for plan in plans], [plan.y for plan in plans], "the plans, the best largest",
+        ring(sizes, look.good), "%{customdata[1]}<extra>a plan</extra>",
         customdata=[[plan.at, plan.words] for plan in plans],
-        hovertemplate="%{customdata[1]}<extra>a plan</extra>",
-    )
+    )  # fmt: skip

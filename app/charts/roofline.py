@@ -93,15 +93,14 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     figure.add_traces(_clouds(rows, system, look))
     _annotate(figure, rows, system, limits, look)
     across = log_axis(limits.x, lambda value, _: f"{value:,g}", across=True)
-    figure.update_xaxes(title_text="Arithmetic intensity [FLOP/byte]", **across)
-    figure.update_yaxes(title_text="Rate per device [FLOP/s]", **log_axis(limits.y, flops_words))
-    figure.update_layout(
+    return figure.laid(
+        {"title_text": "Arithmetic intensity [FLOP/byte]", **across},
+        {"title_text": "Rate per device [FLOP/s]", **log_axis(limits.y, flops_words)},
         uirevision="keep",
         margin={"t": 16, "b": 104, "l": 104, "r": 24},
         hovermode="closest",
         clickmode="event+select",
     )
-    return figure
 
 
 def highlighted(figure: Figure, chosen: str) -> Figure:

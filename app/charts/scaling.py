@@ -53,16 +53,14 @@ def replicas(
              "%{y:,.0f} fixed<extra></extra>", line={"width": 1.5, "dash": "dash"})
     )  # fmt: skip
     most = max([fixed, *course["there"]])
-    figure.update_xaxes(title_text="Time [h]", anchor="y2")
-    figure.update_layout(
-        yaxis={"title": {"text": "Replicas"}, "domain": [0.42, 1.0], "anchor": "x",
-               "range": [0, 1.1 * most], "tickformat": "d", "dtick": max(math.ceil(most / 5), 1)},
+    return figure.laid(
+        {"title_text": "Time [h]", "anchor": "y2"},
+        {"title_text": "Replicas", "domain": [0.42, 1.0], "anchor": "x", "range": [0, 1.1 * most],
+         "tickformat": "d", "dtick": max(math.ceil(most / 5), 1)},
         yaxis2={"title": {"text": "Demand [1/s]"}, "rangemode": "tozero", "domain": [0.0, 0.34],
                 "anchor": "x"},
-        hovermode="x unified",
-        margin={"t": 44, "b": 92},
+        hovermode="x unified", margin={"t": 44, "b": 92},
     )  # fmt: skip
-    return figure
 
 
 def tails(windows: Rows, name: str, title: str, target_s: float, look: Look) -> Figure:

@@ -6,14 +6,16 @@ from types import MappingProxyType
 from typing import Any
 
 from app.answers.columns import COLUMNS, Column, ends
-from app.charts.figure import Figure, Trace, scatter
+from app.charts.figure import Figure, Trace
 from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import (
     band,
     corner_words,
+    dots,
     guide_across,
     guide_upwards,
     line,
+    ring,
     time_axis,
 )
 from app.charts.style import Look, blank
@@ -169,14 +171,8 @@ def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
 
 
 def _mark(table: Table, row: int, look: Look) -> Trace:
-    return scatter(
-        x=[table[_USER.name][row]],
-        y=[table[_RATE.name][row]],
-        mode="markers",
-        marker={"size": 15, "color": "rgba(0,0,0,0)", "line": {"width": 2, "color": look.ink}},
-        hoverinfo="skip",
-        name="the load above",
-    )
+    x, y = table[_USER.name][row], table[_RATE.name][row]
+    return dots([x], [y], "the load above", ring(15, look.ink), "")
 
 
 def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None:

@@ -35,8 +35,8 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
         trace["error_x"] = interval_reach(known.values(), scale, look, 4)
     figure.add_trace(trace)
     tickformat = "~s" if about.unit == "tok/s" else "~g"
-    lay_bars(figure, look, "", bottom=36, top=40, rangemode="tozero", tickformat=tickformat)
-    return figure
+    ticks = {"rangemode": "tozero", "tickformat": tickformat}
+    return lay_bars(figure, look, "", bottom=36, top=40, **ticks)
 
 
 def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], look: Look) -> Figure:
@@ -52,13 +52,11 @@ def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], lo
     limits = [value / GIGABYTE for value in usable]
     figure.add_trace(
         limit_mark(
-            limits, names, "usable", look, size=22,
+            limits, names, "usable", look, 22, "usable: %{customdata}<extra></extra>",
             customdata=[quantities.size(value) for value in usable],
-            hovertemplate="usable: %{customdata}<extra></extra>",
         )
     )  # fmt: skip
-    lay_bars(figure, look, "", bottom=72, gap=0.4, rangemode="tozero")
-    return figure
+    return lay_bars(figure, look, "", bottom=72, gap=0.4, rangemode="tozero")
 
 
 def stacked_by_class(
@@ -81,8 +79,7 @@ def stacked_by_class(
             figure.add_trace(_bar(list(places), values, kind, look))
     figure.add_trace(error_bars(places, look))
     longest = max(map(bar_end_s, totals.values()), default=0.0) / MILLISECOND
-    lay_bars(figure, look, "Time [ms]", bottom=110, gap=0.4, range=[0, longest * 1.05])
-    return figure
+    return lay_bars(figure, look, "Time [ms]", bottom=110, gap=0.4, range=[0, longest * 1.05])
 
 
 def _bar(names: Sequence[str], values: Sequence[Latency], kind: str, look: Look) -> Trace:

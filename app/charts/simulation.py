@@ -17,6 +17,7 @@ Columns = Mapping[str, Array]
 _MOST_POINTS = 1500
 #: Lower and upper edge of the stacked panels, from the top down, as shares of the height.
 _ROWS = ((0.58, 1.0), (0.29, 0.52), (0.0, 0.2))
+_PANELS = ("Requests", "KV cache", COLUMNS["preemptions"].head)
 #: Palette index of each hit column.
 _HITS: Mapping[str, int] = {
     "device_hit_share": 0, "host_hit_share": 1, "disk_hit_share": 2, "remote_hit_share": 4,
@@ -51,16 +52,16 @@ def course(series: Columns, look: Look) -> Figure:
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
     preempted: dict[str, Any] = {"range": [0, most * 1.05], "tickformat": ",d", "nticks": 4}
     preempted |= {"dtick": 1} if most < 4 else {}
-    axes: tuple[dict[str, Any], ...] = (
-        {"title": {"text": "Requests"}, "rangemode": "tozero"},
-        {"title": {"text": "KV cache"}, "tickformat": ".0%", "range": [0, 1.02]},
-        {"title": {"text": COLUMNS["preemptions"].head}, **preempted},
+    requests, cache, preemptions = (
+        {"title": {"text": title}, "domain": list(domain), "anchor": "x"}
+        for title, domain in zip(_PANELS, _ROWS, strict=True)
     )
-    for name, domain, properties in zip(("yaxis", "yaxis2", "yaxis3"), _ROWS, axes, strict=True):
-        figure.update_layout(**{name: {"domain": list(domain), "anchor": "x", **properties}})
-    figure.update_xaxes(title_text=COLUMNS["time_s"].title, anchor="y3")
-    figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
-    return figure
+    return figure.laid(
+        {"title_text": COLUMNS["time_s"].title, "anchor": "y3"},
+        requests | {"rangemode": "tozero"},
+        yaxis2=cache | {"tickformat": ".0%", "range": [0, 1.02]}, yaxis3=preemptions | preempted,
+        hovermode="x unified", margin={"t": 44, "b": 92},
+    )  # fmt: skip
 
 
 def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figure:
@@ -106,16 +107,15 @@ def cumulative(
             )
         )
     times = [*targets, *(value for seconds, _ in curves.values() for value in seconds)]
-    figure.update_xaxes(title_text="Time", **time_axis(times, across=True))
-    figure.update_yaxes(title_text="Share of all", tickformat=".0%", range=[0, 1.03])
-    figure.update_layout(margin={"t": 44, "b": 92})
     for target_s in targets:
         figure.add_scatter(
             x=[target_s, target_s], y=[0, 1], mode="lines",
             name=f"target {quantities.seconds(target_s)}",
             line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
         )  # fmt: skip
-    return figure
+    x = {"title_text": "Time", **time_axis(times, across=True)}
+    y = {"title_text": "Share of all", "tickformat": ".0%", "range": [0, 1.03]}
+    return figure.laid(x, y, margin={"t": 44, "b": 92})
 
 
 def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:

@@ -248,16 +248,14 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
         figure.add_trace(_trace(rows.ranges, "Ranges", look.rest))
     figure.add_traces(_activity_traces(rows.activity, look))
     window = [edge / MILLISECOND for edge in span]
-    figure.update_xaxes(title_text="Time since the first event [ms]", tickformat="~g", range=window)
-    figure.update_yaxes(
-        categoryorder="array", categoryarray=lanes[::-1], showgrid=False, tickfont_color=look.ink,
-        fixedrange=True, range=[-0.5, len(lanes) - 0.5], autorange=False,
-    )  # fmt: skip
-    figure.update_layout(
+    return figure.laid(
+        {"title_text": "Time since the first event [ms]", "tickformat": "~g", "range": window},
+        {"categoryorder": "array", "categoryarray": lanes[::-1], "showgrid": False,
+         "tickfont_color": look.ink, "fixedrange": True, "range": [-0.5, len(lanes) - 0.5],
+         "autorange": False},
         barmode="overlay", bargap=0.2, uirevision=str(span), hovermode="closest",
         margin={"t": 40, "b": 96}, dragmode="pan", selectdirection="h",
     )  # fmt: skip
-    return figure
 
 
 def _phases(look: Look) -> Iterator[tuple[str, str, str]]:

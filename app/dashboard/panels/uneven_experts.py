@@ -5,8 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.answers.columns import COLUMNS
-from app.charts.parts import lying_bars
-from app.charts.style import blank
+from app.charts.chip_lab import busiest_ranks
 from app.dashboard import caches, export, uploads
 from app.dashboard.load import as_batch
 from app.dashboard.page_texts import page_text
@@ -35,13 +34,7 @@ def show(setup: Setup) -> None:
     except (RidgelineError, UnicodeDecodeError) as error:
         st.error(plain(error), icon=":material/error:")
         return
-    look = export.look()
-    copies = [f"{row['redundant_experts']} copies" for row in rows]
-    chart = blank(look, "Rows of the busiest rank over the mean, by copies of experts", 280)
-    loads = [float(row["busiest_rank"]) for row in rows]
-    chart.add_trace(lying_bars(copies[::-1], loads[::-1], "busiest rank", look.classes[0],
-                               "%{y}: %{x:.3g}<extra></extra>"))  # fmt: skip
-    chart.update_xaxes(title_text="Busiest rank over the mean", rangemode="tozero")
+    chart = busiest_ranks(rows, export.look())
     export.chart(chart, "routing", "Load of the busiest rank by copies of experts")
     draw_table([_words(row) for row in rows], "routing_table")
 
