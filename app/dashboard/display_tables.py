@@ -16,24 +16,23 @@ from app.charts.style import CLASS_NAMES, CLASSES, HOST
 from app.dashboard.widgets import draw_table
 from app.scenario import intervals
 from app.scenario.encoder_figures import phases_of
-from app.scenario.intervals import Latency
 from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND
-from genz_core import Estimate, economics
+from genz_core import Estimate
 from genz_core.common.cells import spreadsheet_cell
-from genz_core.models.model_kinds import generates
 from profilers.runs.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
 _SHARES = ("share", "of bound")
-#: Figures of a load, those of an encoder among them.
-_OF_LOAD = (
+#: Figures that are compared, each where its row has it, and those of a row that cannot run.
+_COMPARED = (
     "ttft_s", "bound_ttft_s", "latency_s", "bound_latency_s", "tpot_s", "bound_tpot_s", "e2e_s",
     "output_tokens_per_s", "output_tokens_per_s_per_device", "sequences_per_s",
-    "sequences_per_s_per_device", "running", "utilisation", "memory_bytes_per_device",
-    "usd_per_million_tokens", "joules_per_token",
+    "sequences_per_s_per_device", "running", "utilisation", "devices", "memory_bytes_per_device",
+    "weights_bytes", "kv_bytes", "usd_per_million_tokens", "joules_per_token",
 )  # fmt: skip
+_ALWAYS = ("devices", "memory_bytes_per_device", "weights_bytes", "kv_bytes")
 #: Height of a table's row, of its header and of its frame, at the theme's font size.
 _ROW_PX, _FRAME_PX = 33, 3
 
@@ -171,88 +170,33 @@ def in_microseconds(
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A figure of an estimate: its value in SI units, with an interval where it has one.
+    """A figure: its value in SI units, and the ends of its 80 % interval.
 
-    unit: of `app.answers.columns.Column`.
+    unit: of `app.answers.columns.Column`.  ends: NaN where not validated; None for a figure that
+    has no interval.
     """
 
     value: float
-    unit: str
-    latency: Latency | None = None
-
-    @classmethod
-    def of(cls, value: Any, unit: str = "s") -> Quantity:
-        """A figure of a number, or of a latency or a cost with its interval."""
-        if isinstance(value, Latency):
-            return cls(value.seconds, unit, value)
-        return cls(float(value), unit)
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Low and high end of the 80 % interval, NaN where there is none."""
-        return (self.latency.low_s, self.latency.high_s) if self.latency else (nan, nan)
+    unit: str = "s"
+    ends: tuple[float, float] | None = None
 
 
-def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
-    """Latencies, bounds, throughput, memory and cost of an estimate of one configuration."""
-    rate, devices = float(estimate.output_tokens_per_s[0]), float(estimate.devices)
-    memory = estimate.memory
-    values = {
-        **_latency_figures(estimate, rate / devices),
-        "devices": devices,
-        "memory_bytes_per_device": memory.total_bytes[0],
-        "weights_bytes": memory.weights_bytes[0],
-        "kv_bytes": memory.kv_bytes[0],
-    }
-    cost = economics.usd_per_million_tokens(estimate.system, devices, rate)
-    if cost is not None and generates(estimate.model):
-        whole = intervals.latency(estimate, "e2e_s")  # the cost of a token is that of its time
-        each = float(cost) / whole.seconds
-        trusted = Latency(float(cost), each * whole.low_s, each * whole.high_s)
-        values["usd_per_mtok"] = trusted
-    return {
-        COLUMNS[name].head: Quantity.of(value, COLUMNS[name].unit) for name, value in values.items()
-    }
+def row_figures(row: Mapping[str, Any]) -> dict[str, Quantity]:
+    """The known figures of a row by their heads; only memory and devices if it cannot run.
 
-
-def load_figures(row: Mapping[str, Any]) -> dict[str, Quantity]:
-    """Figures of a load that are known, with their intervals; only memory if it cannot be served.
-
-    row: of `app.scenario.served_rows.figures_of`, or of an encoder as `of_kind` names its figures.
+    row: of `app.scenario.summary.facts` or `app.scenario.served_rows.table`.
     """
     figures = {}
-    for name in _OF_LOAD if row["status"] == "ok" else ("memory_bytes_per_device",):
-        value, low, high = (nan if row.get(n) is None else row[n] for n in (name, *ends(name)))
-        if not math.isnan(value):
-            # the paid tokens of a model that generates are those of its output
-            paid = name == "usd_per_million_tokens" and "tpot_s" in row
-            column = COLUMNS["usd_per_mtok" if paid else name]
-            trusted = Latency(value, low, high) if low < high else value
-            figures[column.head] = Quantity.of(trusted, column.unit)
+    for name in _COMPARED if row["status"] == "ok" else _ALWAYS:
+        value, *interval = (row.get(one) for one in (name, *ends(name)))
+        if value is None or math.isnan(value):
+            continue
+        # the paid tokens of a model that generates are those of its output
+        paid = name == "usd_per_million_tokens" and "tpot_s" in row
+        column = COLUMNS["usd_per_mtok" if paid else name]
+        stated = None if None in interval else (float(interval[0]), float(interval[1]))
+        figures[column.head] = Quantity(float(value), column.unit, stated)
     return figures
-
-
-def _latency_figures(estimate: Estimate, rate_per_device: float) -> dict[str, Any]:
-    """Latencies, bounds and throughput of generation, or of an encoder's single pass."""
-    first, least = intervals.latency(estimate, "ttft_s"), estimate.bound_ttft_s[0]
-    if not generates(estimate.model):
-        sequences = estimate.sequences_per_s[0]
-        return {"latency_s": first, "bound_latency_s": least, "sequences_per_s": sequences}
-    return {
-        "ttft_s": first,
-        "bound_ttft_s": least,
-        "tpot_s": intervals.latency(estimate, "tpot_s"),
-        "bound_tpot_s": estimate.bound_tpot_s[0],
-        "e2e_s": intervals.latency(estimate, "e2e_s"),
-        "output_tokens_per_s": rate_per_device * float(estimate.devices),
-        "output_tokens_per_s_per_device": rate_per_device,
-    }
-
-
-def figure_table(estimate: Estimate) -> pd.DataFrame:
-    """`estimate_figures` as a table in SI units: figure, value, unit, ends of the interval."""
-    rows = [(name, f.value, f.unit, *f.ends) for name, f in estimate_figures(estimate).items()]
-    return pd.DataFrame(rows, columns=["figure", "value", "unit", "80 % low", "80 % high"])
 
 
 Comparison = Mapping[str, Mapping[str, Quantity]]  # {scenario: {figure: ...}}
@@ -261,7 +205,9 @@ Comparison = Mapping[str, Mapping[str, Quantity]]  # {scenario: {figure: ...}}
 def class_times(estimate: Estimate) -> dict[str, Quantity]:
     """The time of each step of an estimate by operator class, of those that take any."""
     return {
-        f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Quantity.of(times[kind])
+        f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Quantity(
+            times[kind].seconds, ends=(times[kind].low_s, times[kind].high_s)
+        )
         for phase in phases_of(estimate.model)
         for times in [intervals.by_class(step_of(estimate, phase))]
         for kind in (*CLASSES, "host")
@@ -277,7 +223,9 @@ def comparison_numbers(comparison: Comparison) -> pd.DataFrame:
             column: value
             for name, f in scenarios.items()
             for column, value in zip(
-                (name, f"{name}, 80 % low", f"{name}, 80 % high"), (f.value, *f.ends), strict=True
+                (name, f"{name}, 80 % low", f"{name}, 80 % high"),
+                (f.value, *(f.ends or (nan, nan))),
+                strict=True,
             )
         }
         for figure, scenarios in _by_figure(comparison).items()
@@ -307,13 +255,12 @@ def _by_figure(comparison: Comparison) -> dict[str, dict[str, Quantity]]:
 
 
 def _written(figure: Quantity) -> str:
-    """A value with its unit, and for a latency above zero its interval."""
+    """A value with its unit, and with its interval if it has one that is not a single value."""
     words = in_words(figure.value, figure.unit)
-    if not figure.latency or not figure.value:
+    low, high = figure.ends or (0.0, 0.0)
+    if low == high or (figure.unit != "s" and math.isnan(low)):
         return words
-    if figure.unit != "s" and math.isnan(figure.ends[0]):
-        return words
-    return f"{words} [{span_words(*figure.ends, figure.unit)}]"
+    return f"{words} [{span_words(low, high, figure.unit)}]"
 
 
 def _beside(before: float, figure: Quantity) -> str:

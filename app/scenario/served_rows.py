@@ -297,7 +297,7 @@ def _of_tiers(result: ServingEstimate) -> dict[str, Array]:
 def figures_of(
     resolved: Resolved, result: ServingEstimate, *, closed: bool, beyond: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """All figures of every load as columns [loads]: `columns`, bounds, cost, energy, memory.
+    """All figures of every load as columns [loads]: `columns`, devices, bounds, cost, memory.
 
     Cost and energy are computed when they are read.  closed, beyond: see `columns`.
     """
@@ -308,6 +308,7 @@ def figures_of(
         return intervals.token_costs(mean_device(resolved), result.devices, figures)
 
     return {
+        "devices": np.broadcast_to(result.devices, result.status.shape).astype(int),
         **figures,
         "bound_ttft_s": result.bound_prefill_s,
         "bound_tpot_s": result.bound_tpot_s,
@@ -328,14 +329,14 @@ def table(
     load: "concurrency" or "rate".  values: of the load, [loads].  beyond: see `columns`.
     """
     of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
-    devices = np.broadcast_to(np.asarray(result.devices, dtype=float), result.status.shape)
+    figures = figures_of(resolved, result, closed=load == "concurrency", beyond=beyond)
     priced = {
         "model": resolved.model.name,
         "system": resolved.system.slug,
         "engine": resolved.engine.name,
-        "devices": devices.astype(int),
+        "devices": figures["devices"],
         load: np.asarray(values, dtype=float),
-        **figures_of(resolved, result, closed=load == "concurrency", beyond=beyond),
+        **figures,
         "message": partial(messages, resolved, result, [*resolved.notes, basis(resolved)], of),
     }
     return Table(of_kind(resolved.model, priced), len(result.status))

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS
 from app.charts import changes
 from app.charts.figure import Figure
 from app.dashboard import (
@@ -22,7 +21,7 @@ from app.dashboard.load import as_batch, batches_words, load_of
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table
-from app.scenario import intervals
+from app.scenario import intervals, summary
 from app.scenario.encoder_figures import of_kind, phases_of
 from app.scenario.setup import Setup, setup_from
 from app.scenario.summary import parts_of, step_of
@@ -113,17 +112,16 @@ def _figures(setups: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> 
 
 def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Quantity]:
     """The figures of a scenario's load; those of the estimate for a static batch or a trace."""
-    of_batch = display_tables.estimate_figures(estimate)
+    batch = summary.facts(caches.deployed(as_batch(setup)), estimate).row()
     if setup.scenario.kind in _STATIC:
-        return of_batch
+        return display_tables.row_figures(batch)
     load = load_of(setup)
     row = load_curves.one_load(setup, load.name, load.value)
     if row["message"]:
         name, message = sidebar.describe(setup), plain(str(row["message"]))
         st.warning(f"{name}: {message}.", icon=":material/warning:")
-    of_load = display_tables.load_figures(of_kind(estimate.model, row))
-    weights = COLUMNS["weights_bytes"].head
-    return {**of_load, weights: of_batch[weights]}
+    of_load = of_kind(estimate.model, row)
+    return display_tables.row_figures({**of_load, "weights_bytes": batch["weights_bytes"]})
 
 
 def _load_words(setup: Setup) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.charts import breakdown
 from app.charts.figure import Figure
-from app.dashboard import caches, display_tables, explanations, export
+from app.dashboard import caches, explanations, export
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.widgets import card
 from app.decide.loads import load_words
@@ -16,7 +16,7 @@ from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import Latency
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
-from app.scenario.summary import parts_of, step_of
+from app.scenario.summary import facts, parts_of, step_of
 from app.wording import quantities
 from app.wording.markdown import unbroken
 from genz_core import Estimate, economics
@@ -60,7 +60,7 @@ def static_answer(
         (figures["causes"], "causes", f"Share of {steps} by cause"),
         widths=(2, 3),
     )
-    return figures, display_tables.figure_table(estimate)
+    return figures, pd.DataFrame(facts(resolved, estimate).rows())
 
 
 def _metrics(estimate: Estimate) -> dict[str, str]:

@@ -7,6 +7,7 @@ from app.dashboard import caches, display_tables
 from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.setup import Setup
+from app.scenario.summary import facts
 from tests.app.charts.figures import ESTIMATE
 
 
@@ -28,9 +29,11 @@ def test_a_page_shows_three_digits_and_no_more():
 
 
 def test_a_comparison_puts_the_change_beside_the_value():
-    other = caches.priced(Setup(Question(bandwidth=2.0)))
-    scenarios = {"A": ESTIMATE, "B": other}
-    table = {name: display_tables.estimate_figures(one) for name, one in scenarios.items()}
+    scenarios = {"A": Setup(), "B": Setup(Question(bandwidth=2.0))}
+    rows = {
+        name: facts(caches.deployed(one), caches.priced(one)) for name, one in scenarios.items()
+    }
+    table = {name: display_tables.row_figures(one.row()) for name, one in rows.items()}
     row = display_tables.comparison_numbers(table).set_index("figure").loc["TPOT, bound"]
     assert row["B"] == pytest.approx(row["A"] / 2)
     words = display_tables.comparison_words(table).set_index("figure")["B"]

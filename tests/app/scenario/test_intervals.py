@@ -317,7 +317,8 @@ def test_a_reader_sees_the_interval_or_that_there_is_none_and_a_program_both_end
 
 
 def test_the_exported_comparison_has_the_ends_of_every_validated_latency():
-    figures = display_tables.estimate_figures(estimate(Question(engine="vllm")))
-    found = display_tables.comparison_numbers({"A": figures})
+    asked = Setup(Question(engine="vllm"))
+    row = summary.facts(caches.deployed(asked), caches.priced(asked)).row()
+    found = display_tables.comparison_numbers({"A": display_tables.row_figures(row)})
     row = found.set_index("figure").loc["TTFT"]
     assert row["A, 80 % low"] < row["A"] < row["A, 80 % high"]
