@@ -10,5 +10,4 @@ live             a watch of a live page: recorded, told and exported at each loo
 kept             the calibration that a watch keeps current
 exporter         its own gauges for Prometheus
 grafana          a dashboard of these gauges
-simulated_pages  pages of a simulated server, by the names of the engines
 """

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from app.question.pairs import pairs
-from app.watching.simulated_pages import in_turn, looks
 from genz_core.errors import InvalidValue
+from tests.app.watching.simulated_pages import in_turn, looks
 
 MODEL = "meta-llama/Llama-3.1-8B"
 GIVEN = {"model": MODEL, "system": "h100", "engine": "vllm"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.watching.simulated_pages import in_turn, looks
 from tests.app.pages import finished, opened, pressed
+from tests.app.watching.simulated_pages import in_turn, looks
 
 MODEL = "meta-llama/Llama-3.1-8B"
 

@@ -18,9 +18,9 @@ from app.watching.answer import followed, of_looks
 from app.watching.follow import RequestLog
 from app.watching.pages import Look, recorded
 from app.watching.prediction import Conditions, Pricing
-from app.watching.simulated_pages import ENGINES, in_turn, looks
 from app.watching.watch import Watcher
 from genz_core.errors import ReportError
+from tests.app.watching.simulated_pages import ENGINES, in_turn, looks
 
 GIVEN = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "engine": "vllm"}
 LOAD = {**GIVEN, "rate": 4.0, "isl": 1024, "osl": 128}

@@ -1,4 +1,5 @@
 """Pages of a simulated server in the formats of vLLM, SGLang or llama.cpp, to test a watch.
+
 Sources: as of `profilers.serving_results.prometheus`.
 """
 
