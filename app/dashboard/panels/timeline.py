@@ -17,6 +17,8 @@ from app.wording.markdown import plain
 from genz_core.common.cells import spreadsheet_cell
 from profilers import Report
 from profilers.report_text import shortened
+from profilers.timeline import bars
+from profilers.timeline.bars import Span
 from profilers.timeline.chrome_trace import chrome_trace, file_stem
 from profilers.timeline.gaps import gaps
 from profilers.timeline.idle import CAUSES
@@ -30,7 +32,6 @@ _MOST_FOUND = 200
 _SEARCHED, _NAMED = 200, 140
 #: Margins around a kernel and around longer spans, as shares of their length.
 _AROUND_ONE, _AROUND = 3.0, 0.05
-Span = charts.Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class _Prepared:
     """Data for every redraw of a report's timeline; `report` is always the same object."""
 
     report: Report
-    events: charts.Events
+    events: bars.Events
     bands: pd.DataFrame
     gaps: pd.DataFrame
 
@@ -50,7 +51,7 @@ def _prepared(report: Report) -> _Prepared:
     key = id(report)
     held = _PREPARED.get(key)
     if held is None or held.report is not report:
-        events = charts.events(report.kernels, report.copies)
+        events = bars.events(report.kernels, report.copies)
         held = _Prepared(report, events, bands(report), gaps(report))
         _PREPARED.put(key, held, 2 * size_of(report))
     return held
@@ -157,9 +158,9 @@ def _around(start_s: float, duration_s: float, share: float) -> Span:
     return start_s - beside, start_s + duration_s + beside
 
 
-def _chart(prepared: _Prepared, shown: charts.Events, found: np.ndarray | None, span: Span) -> None:
-    activity = charts.activity_bars(shown) if found is None else charts.found_bars(shown, found)
-    ranges = charts.range_bars(prepared.report.ranges, span)
+def _chart(prepared: _Prepared, shown: bars.Events, found: np.ndarray | None, span: Span) -> None:
+    activity = bars.activity_bars(shown) if found is None else bars.found_bars(shown, found)
+    ranges = bars.range_bars(prepared.report.ranges, span)
     rows = charts.Rows(activity, ranges, prepared.bands)
     figure = charts.timeline(rows, span, export.look())
     alt = "What each stream of the device did when"
@@ -212,7 +213,7 @@ def _formats() -> dict[str, Any]:
     return {name: number(format="%.2f") for name in names}
 
 
-def _found(events: charts.Events, words: str) -> None:
+def _found(events: bars.Events, words: str) -> None:
     """Draw the longest kernels that were found; a row zooms to its kernel."""
     hits = events.part(events.called(words))
     if not len(hits.lane):
