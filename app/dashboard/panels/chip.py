@@ -16,7 +16,7 @@ from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
 from app.scenario.setup import Setup
 from app.wording import quantities
-from app.wording.markdown import plain
+from app.wording.markdown import plain, unbroken
 from genz_core.errors import RidgelineError
 from genz_core.types import System
 from hardware_db.memory_stacks import generations
@@ -143,4 +143,4 @@ def _cell(base: Figures, found: Figures, name: str) -> str:
         return NONE
     words = FIGURES[name].words(found[name])
     change = quantities.change(base[name], found[name]) if base["fits"] else NONE
-    return words if found is base else f"{words} ({change})"
+    return words if found is base else unbroken(f"{words} ({change})")
