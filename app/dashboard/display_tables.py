@@ -29,8 +29,9 @@ _SHARES = ("share", "of bound")
 _COMPARED = (
     "ttft_s", "bound_ttft_s", "latency_s", "bound_latency_s", "tpot_s", "bound_tpot_s", "e2e_s",
     "output_tokens_per_s", "output_tokens_per_s_per_device", "sequences_per_s",
-    "sequences_per_s_per_device", "running", "utilisation", "devices", "memory_bytes_per_device",
-    "weights_bytes", "kv_bytes", "usd_per_million_tokens", "joules_per_token",
+    "sequences_per_s_per_device", "running", "utilisation", "prompt_share", "devices",
+    "memory_bytes_per_device", "weights_bytes", "kv_bytes", "usd_per_million_tokens",
+    "joules_per_token",
 )  # fmt: skip
 _ALWAYS = ("devices", "memory_bytes_per_device", "weights_bytes", "kv_bytes")
 #: Height of a table's row, of its header and of its frame, at the theme's font size.
