@@ -68,7 +68,7 @@ def mark_charts(words: str) -> None:
 def chart(
     figure: Figure,
     key: str,
-    alt: str,
+    alt: str = "",
     *,
     select: bool = False,
     clicked: Callable[[], None] | None = None,
@@ -76,9 +76,10 @@ def chart(
 ) -> list[dict]:
     """Draw a figure; returns the points that were clicked.
 
-    key: of the widget and of saved files.  alt: the text for screen readers.  select: whether the
-    figure accepts clicks; if not, the list is empty.  clicked: called on a click, before the page
-    is drawn again.  spans: whether boxes may be dragged over it too.
+    key: of the widget and of saved files.  alt: the text for screen readers, by default the
+    figure's title.  select: whether the figure accepts clicks; if not, the list is empty.  clicked:
+    called on a click, before the page is drawn again.  spans: whether boxes may be dragged over it
+    too.
     """
     if words := st.session_state.get(_MARK):
         faded(figure, words)
@@ -92,18 +93,30 @@ def chart(
         theme=None,
         key=key,
         config=config,
-        alt=alt,
+        alt=alt or str(figure.layout["title"]["text"]),
         on_select=clicked or ("rerun" if select else "ignore"),
         selection_mode=("points", "box") if spans else "points",
     )
     return event["selection"]["points"] if select or clicked else []
 
 
-def beside(*charts: tuple[Figure, str, str], widths: int | Sequence[int] = 2) -> None:
-    """Draw charts side by side, each with its key and its text as of `chart`."""
-    for place, one in zip(st.columns(widths, gap="medium"), charts, strict=True):
+def beside(prefix: str, figures: Mapping[str, Figure], widths: int | Sequence[int] = 2) -> None:
+    """Draw figures by their names side by side.  prefix: of their keys."""
+    places = st.columns(widths, gap="medium")
+    for place, (name, figure) in zip(places, figures.items(), strict=True):
         with place:
-            chart(*one)
+            chart(figure, _key(prefix, name))
+
+
+def grid(prefix: str, figures: Mapping[str, Figure], columns: int, least_px: int) -> None:
+    """Draw figures by their names in a grid.  prefix: of their keys.  least_px: of a column."""
+    with st.grid(columns, min_column_width=least_px):
+        for name, figure in figures.items():
+            chart(figure, _key(prefix, name))
+
+
+def _key(prefix: str, name: str) -> str:
+    return f"{prefix}-{name}".replace(" ", "-")
 
 
 class _AsItIs(BaseFigure):
@@ -130,7 +143,7 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
                   key=f"save {name} scenario.json")  # fmt: skip
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
-            _figure_buttons(f"{name}-{title}".replace(" ", "-"), title, signed)
+            _figure_buttons(_key(name, title), title, signed)
         st.caption(f"{_files_words()} The camera above a chart saves it as it is on the screen.")
 
 

@@ -160,9 +160,6 @@ def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str
     look = export.look()
     figure = parity.parity(points, by, f"{title}, by {by}", look)
     spread = parity.error_histogram(points, "Spread of the errors", look)
-    export.beside(
-        (figure, f"parity-{key}", f"{title}, {key}"),
-        (spread, f"errors-{key}", f"Histogram of predicted over measured, {key}"),
-        widths=(3, 2),
-    )
-    return {"parity": figure, "errors": spread}
+    figures = {"parity": figure, "errors": spread}
+    export.beside(key, figures, (3, 2))
+    return figures

@@ -39,7 +39,7 @@ def operators() -> None:
     matrix = shipped_errors.operator_matrix(series)
     st.markdown(shipped_errors.operator_sentence(matrix))
     figure = parity.errors_by_split(matrix, OPERATOR_SPLITS, look)
-    export.chart(figure, "accuracy-operators", "Error of each operator by split")
+    export.chart(figure, "accuracy-operators")
     figures = {"operators": figure} | operator_parity(shipped_errors.operator_points())
     meaning = "; ".join(f"**{name}**: {words}" for name, words in OPERATOR_SPLITS.items())
     titled_table("Mean absolute error by split [%]", matrix, "operator_matrix", meaning)

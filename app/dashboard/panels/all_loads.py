@@ -56,8 +56,7 @@ def all_loads(setup: Setup) -> None:
         "trade": serving.throughput_over_interactivity(curves, load, marked, look),
     }
     serving.mark_load(figures["throughput"], asked.value, asked.words, look)
-    export.beside(*((figure, f"serving-{name}", f"{name.capitalize()} of the load")
-                    for name, figure in figures.items()))  # fmt: skip
+    export.beside("serving", figures)
     st.caption(
         f"Numbers beside points are {'users' if load == 'concurrency' else 'requests/s'}. Up is "
         "cheaper, right is faster for each user; loads at which requests wait are left out."

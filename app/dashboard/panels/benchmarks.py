@@ -141,14 +141,13 @@ def show_curves(comparison: Comparison) -> None:
     group, look = one_of("Curve", found, lambda one: one.label, "benchmark_group"), export.look()
     st.caption(plain(group.label))
     predicted = curves.curve(group, comparison.level)
-    words = {"ttft": "TTFT", "tpot": "TPOT", "rate": "Throughput"}
-    points = {name: curves.measured_points(group, name) for name in words}
-    known = [name for name in words if points[name]]
+    points = {name: curves.measured_points(group, name) for name in ("ttft", "tpot", "rate")}
+    known = [name for name in points if points[name]]
     for place, name in zip(st.columns(max(len(known), 2), gap="medium"), known, strict=False):
         with place:
             best = curves.best_points(group, name)
             figure = charts.curve(predicted, points[name], best, name, comparison.level, look)
-            export.chart(figure, f"benchmark-{name}", f"{words[name]}, measured and predicted")
+            export.chart(figure, f"benchmark-{name}")
     st.caption(page_text("benchmark curve", level=comparison.level * 100))
 
 
@@ -184,8 +183,7 @@ def show_replay(one: Replay) -> None:
         known = one.table[[f"{latency}_measured_s", f"{latency}_simulated_s"]].notna().any().all()
         with place:
             if known:
-                figure = charts.replayed(one.table, latency, look)
-                export.chart(figure, f"replay-{latency}", f"{latency.upper()} of every request")
+                export.chart(charts.replayed(one.table, latency, look), f"replay-{latency}")
     draw_table(_in_milliseconds(one.table), "replay_table", height=300)
 
 
@@ -215,8 +213,7 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
         key="history_figure",
         width=260,
     )
-    figure = charts.history(rows, name, export.look())
-    export.chart(figure, "history", f"{COLUMNS[name].head} over versions")
+    export.chart(charts.history(rows, name, export.look()), "history")
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
     draw_table(
         table, "history_table", height="auto", column_config=display_tables.figure_columns(table)

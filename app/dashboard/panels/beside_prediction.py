@@ -48,12 +48,12 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
         rows = comparison.classes[comparison.classes["phase"] == phase]
         title = f"{phase.capitalize()} step by operator class"
         figures[phase] = measured_classes.three_bars(rows, title, look)
-        export.chart(figures[phase], f"measured-{phase}", title)
+        export.chart(figures[phase], f"measured-{phase}")
     points = measured_classes.operator_points(comparison.operators)
     figures["parity"] = parity.parity(
         points, "class", "Operators, predicted against measured", look
     )
-    export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
+    export.chart(figures["parity"], "measured-parity")
 
     st.subheader("Worst ten", anchor=False)
     shown = worst(comparison.operators)
@@ -96,7 +96,7 @@ def two_gaps(comparison_phase: dict, classes: pd.DataFrame, causes: dict[str, fl
     phase = str(comparison_phase["phase"])
     title = f"{phase.capitalize()}: bound to predicted to measured"
     figure = changes.bridge(stages, [first, second], title, export.look())
-    export.chart(figure, f"gaps-{phase}", title)
+    export.chart(figure, f"gaps-{phase}")
     return figure
 
 

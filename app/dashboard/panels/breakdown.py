@@ -23,7 +23,7 @@ def draw(step: Step) -> dict[str, Figure]:
     name = names[step.phase]
     whole, priced = totals[name], steps[step.phase]
     fall = breakdown.waterfall(parts_of(priced), whole, f"{name} by cause", step.look)
-    export.chart(fall, "waterfall", f"{name} from compute to the whole")
+    export.chart(fall, "waterfall")
     factor = priced.learned_factor()
     learned = (
         f" In this sum the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "

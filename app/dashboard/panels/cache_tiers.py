@@ -64,10 +64,7 @@ def _show(found: Worth) -> dict[str, Figure]:
     if routers:
         figures["hits by router"] = charts.hits(routers, "router", look)
         figures["TTFT by router"] = charts.first_tokens(routers, "router", look)
-    with st.grid(2, min_column_width=400, key="tier_charts"):
-        for name, figure in figures.items():
-            key = f"tiers-{name.replace(' ', '-')}"
-            export.chart(figure, key, f"{name} of the simulated requests")
+    export.grid("tiers", figures, 2, 400)
     draw_table(rows_in_words(found.worth_rows), "tier_worth", height="auto")
     with st.expander("All figures", icon=":material/table:"):
         draw_table(rows_in_words(cases), "tier_cases", height="auto")

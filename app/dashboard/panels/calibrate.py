@@ -120,8 +120,7 @@ def fit_panel(
     for state in ("before", "after"):
         of_state = [point for point in points if point["state"] == state]
         title = f"Operators, predicted {state} the fit"
-        figure = parity.parity(of_state, "operator", title, export.look())
-        export.chart(figure, f"fit-{state}", title)
+        export.chart(parity.parity(of_state, "operator", title, export.look()), f"fit-{state}")
     with st.expander("Constants, and how well the points determine them"):
         draw_table(
             fit_tables.constant_rows(fitted), "fit_constants",
@@ -204,8 +203,7 @@ def _runs_fit(calibration: from_runs.RecipeCalibration) -> None:
         st.metric("Mean error, after", quantities.percent(after.mape), border=True)
         st.metric("Figures", str(after.points), border=True)
     rows = from_runs.figure_rows(calibration)
-    figure = measured_classes.before_after(rows, export.look())
-    export.chart(figure, "own-runs", "Runs of your own, before and after")
+    export.chart(measured_classes.before_after(rows, export.look()), "own-runs")
     draw_table(
         rows, "own_table",
         height="auto", column_config={"error_before": SHARE, "error_after": SHARE},

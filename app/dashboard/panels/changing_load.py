@@ -137,24 +137,19 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
             now, then = (column.words(one[f"{name}_p99_s"]) for one in (here, fixed))
             card(f"{column.head}, p99", now, f"fixed: {then}")
     look, windows, targets = export.look(), document["windows"], document["targets"]
-    figures = {
-        "replicas": charts.replicas(windows, document["course"], fixed["replicas"], look),
-        **{
-            name: charts.tails(
-                windows, name, COLUMNS[f"{name}_s"].head, targets.get(f"{name}_s", 0.0), look
-            )
-            for name in ("ttft", "tpot")
-        },
+    replicas = charts.replicas(windows, document["course"], fixed["replicas"], look)
+    tails = {
+        name: charts.tails(
+            windows, name, COLUMNS[f"{name}_s"].head, targets.get(f"{name}_s", 0.0), look
+        )
+        for name in ("ttft", "tpot")
     }
-    export.chart(figures["replicas"], "scaling-replicas", "Demand and replicas over time")
-    export.beside(
-        (figures["ttft"], "scaling-ttft", "TTFT by time of arrival"),
-        (figures["tpot"], "scaling-tpot", "TPOT by time of arrival"),
-    )
+    export.chart(replicas, "scaling-replicas")
+    export.beside("scaling", tails)
     _say(document)
     table = pd.DataFrame(windows)
     draw_table(_figures_in_words(document["rows"]), "scaling_figures")
-    export.downloads("changing-load", figures, table, setup)
+    export.downloads("changing-load", {"replicas": replicas, **tails}, table, setup)
 
 
 def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -110,14 +110,12 @@ def _figures(setup: Setup) -> dict[str, Latency]:
 
 
 def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    look, figures = export.look(), {}
+    look = export.look()
     table = {name: _figures(setup) for name, setup in found.items()}
     for line in model.verdict(table):
         st.markdown(f"- {plain(line)}")
-    with st.grid(2, min_column_width=360):
-        for name, about in HEADLINES.items():
-            figures[about.head] = charts.headline(table, name, look)
-            export.chart(figures[about.head], f"headline-{name}", about.head)
+    figures = {about.head: charts.headline(table, n, look) for n, about in HEADLINES.items()}
+    export.grid("headline", figures, 2, 360)
     words = pd.DataFrame(
         {
             "figure": about.head,
@@ -177,7 +175,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
         totals = {name: intervals.step_latency(one, phase) for name, one in having.items()}
         classes = [intervals.by_class(step_of(one, phase)) for one in having.values()]
         figures[phase] = charts.stacked_by_class(totals, classes, title, export.look())
-        export.chart(figures[phase], f"{key}-{phase}", title)
+        export.chart(figures[phase], f"{key}-{phase}")
     return figures
 
 
@@ -188,8 +186,7 @@ def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
         for name, one in memories.items()
     }
     usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]
-    export.chart(charts.memory(parts, usable, export.look()), "compare-memory",
-                 "Memory of a device, static batch, by what holds it")  # fmt: skip
+    export.chart(charts.memory(parts, usable, export.look()), "compare-memory")
 
 
 #: Parts of the page that compare by an axis; each is given it, the setups by name and the base.

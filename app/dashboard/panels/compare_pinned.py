@@ -163,7 +163,7 @@ def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
     title = f"{phase.capitalize()} step, {first} to {second} by {by}"
     stages = list(zip((first, second), totals, strict=True))
     figure = changes.bridge(stages, [changes.ordered_changes(before, after)], title, export.look())
-    export.chart(figure, "what-changed", title)
+    export.chart(figure, "what-changed")
     st.caption(
         f"{quantities.seconds(totals[0])} to {quantities.seconds(totals[1])} "
         f"({quantities.change(*totals)}); the bars between sum to the difference."

@@ -230,14 +230,7 @@ def _charts(question: Question, named: Named, running: Operation) -> dict[str, A
         figures["power"] = charts.power_parts(energy["by_part_w"], running.tdp_w, look)
     else:
         st.caption("This system states no power: energy and power caps are not known.")
-    words = {
-        "prices": "Cost of a million tokens, split by time", "api": "Self-hosted against an API",
-        "day": "Arrivals and replicas over a day", "caps": "Output under a power cap",
-        "power": "Power of a device by what draws it",
-    }  # fmt: skip
-    with st.grid(2, min_column_width=380):
-        for name, figure in figures.items():
-            export.chart(figure, f"economics-{name}", words[name])
+    export.grid("economics", figures, 2, 380)
     return figures
 
 

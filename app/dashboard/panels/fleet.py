@@ -60,8 +60,7 @@ def _answer(named: dict[str, Any]) -> None:
     if named["deployments"]:
         st.markdown("**Who runs where**")
         draw_table(rows_in_words(report.shown_rows(named), _COLUMNS), "fleet_deployments")
-        chart = charts.machines(named, export.look())
-        export.chart(chart, "fleet-machines", named["title"])
+        export.chart(charts.machines(named, export.look()), "fleet-machines")
     st.markdown("**Machines, and what one more of each kind would bring**")
     draw_table(rows_in_words(report.machine_rows(named)), "fleet_machines")
     if named["refusals"]:

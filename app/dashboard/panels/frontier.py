@@ -116,8 +116,7 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
         lines = [*lines, (float(speed), f"{speed} tok/s for each user")]
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
     key = f"frontiers-{x.name}-{y.name}"
-    export.chart(figure, key, f"{y.words} against {x.words}",
-                 clicked=lambda: _opened(key, curves))  # fmt: skip
+    export.chart(figure, key, clicked=lambda: _opened(key, curves))
     done = st.session_state.get("frontier_opened")
     diamonds = (
         "Diamonds are measured runs at these lengths, or the nearest at others; their bars are the "

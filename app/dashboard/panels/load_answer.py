@@ -53,7 +53,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     }
     serving.draw_targets(figure, limits, most, load.name, export.look())
     serving.mark_load(figure, load.value, load.words, export.look())
-    export.chart(figure, "load-latency", "TTFT and TPOT over the load, with the targets")
+    export.chart(figure, "load-latency")
     st.caption(_caption(setup, load, bounds, most))
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
 
@@ -210,6 +210,5 @@ def _reading_charts(table: pd.DataFrame, load: Load, look: Look) -> dict[str, Fi
     }
     for figure in figures.values():
         serving.mark_load(figure, load.value, load.words, look)
-    export.beside(*((figure, f"serving-{name}", f"{name.capitalize()} over the load")
-                    for name, figure in figures.items()))  # fmt: skip
+    export.beside("serving", figures)
     return figures

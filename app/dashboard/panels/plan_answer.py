@@ -225,11 +225,8 @@ def _chart(searched: Searched, answer: Answer) -> None:
                 icon=":material/info:")  # fmt: skip
         return
     key = f"plan-candidates-{x}-{y}"
-    export.chart(
-        charts.candidates(shown, export.look()), key,
-        f"Every deployment: {UPWARDS[y].words} against {ACROSS[x].words}",
-        clicked=lambda: _opened(key, answer, searched),
-    )  # fmt: skip
+    figure = charts.candidates(shown, export.look())
+    export.chart(figure, key, clicked=lambda: _opened(key, answer, searched))
     opened = st.session_state.get("plan_opened")
     words = f"Opened as the scenario: **{plain(opened)}**. " if opened else ""
     more = f" {shown.left_out:,} points are left out." if shown.left_out else ""

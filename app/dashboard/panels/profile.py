@@ -118,7 +118,7 @@ def show_classes(report: Report) -> None:
         return
     title = "Kernel time by operator class"
     bars = {chart_text(report.label[:24]): time_s.to_dict()}
-    export.chart(kernel_charts.time_by_class(bars, title, export.look()), "report-classes", title)
+    export.chart(kernel_charts.time_by_class(bars, title, export.look()), "report-classes")
 
 
 def show_ranges(report: Report) -> None:
@@ -136,8 +136,7 @@ def show_ranks(compared: RankComparison) -> None:
     st.subheader(f"{len(compared.rows)} ranks", anchor=False)
     for sentence in compared.sentences:
         st.markdown(plain(sentence))
-    figure = kernel_charts.rank_bars(compared.rows, export.look())
-    export.chart(figure, "ranks", "What each rank does of its span")
+    export.chart(kernel_charts.rank_bars(compared.rows, export.look()), "ranks")
     shown = display_tables.in_microseconds(
         compared.rows.drop(columns="report"), quantities.MILLISECOND, "ms"
     )

@@ -48,12 +48,13 @@ def answers(setup: Setup) -> None:
         percent = control("change", width=320)
         base, rows = found(replace(setup, scenario=replace(setup.scenario, change=percent)))
     look = export.look()
-    shown = {}
-    with st.grid(3, min_column_width=270):
-        for name, column in FIGURES.items():
-            words, value = column.head, column.words(base[name])
-            shown[words] = charts.tornado(base, rows, name, f"{words}, now {value}", look)
-            export.chart(shown[words], f"tornado-{name}", f"Tornado of {words}")
+    shown = {
+        column.head: charts.tornado(
+            base, rows, name, f"{column.head}, now {column.words(base[name])}", look
+        )
+        for name, column in FIGURES.items()
+    }
+    export.grid("tornado", shown, 3, 270)
     table = pd.DataFrame(
         {
             "resource": RESOURCES[row.resource],
@@ -75,8 +76,7 @@ def ridges(setup: Setup) -> None:
     s, look = setup.scenario, export.look()
     for column, ridge, now in zip(st.columns(2, gap="medium"), both, (s.batch, s.isl), strict=True):
         with column:
-            export.chart(charts.ridge(ridge, now, look), f"ridge-{ridge.phase}",
-                         f"Arithmetic and memory traffic of {ridge.phase}")  # fmt: skip
+            export.chart(charts.ridge(ridge, now, look), f"ridge-{ridge.phase}")
             for name, place in ridge.crossings.items():
                 st.markdown(f"- {_crossing_words(name, place, ridge)}")
     st.caption(page_text("ridges"))

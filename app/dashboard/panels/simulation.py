@@ -159,30 +159,24 @@ def _charts(answer: Run) -> dict[str, Any]:
     """Draw every chart; returns them by name."""
     look, simulation, targets = export.look(), answer.simulation, answer.targets
     figures = {"course": charts.course(simulation.series, look)}
-    export.chart(figures["course"], "sim-course", "Queue, cache and preemptions over time")
-    for name in ("ttft_s", "tpot_s"):
-        label = COLUMNS[name].head
-        windows = rows.over_time(simulation, name)
-        figures[f"{label} over time"] = charts.over_time(
-            windows, label, targets.get(name, 0.0), look
+    export.chart(figures["course"], "sim-course")
+    over_time = {
+        f"{COLUMNS[name].head} over time": charts.over_time(
+            rows.over_time(simulation, name), COLUMNS[name].head, targets.get(name, 0.0), look
         )
-    export.beside(
-        (figures["TTFT over time"], "sim-ttft", "Percentiles of TTFT over time"),
-        (figures["TPOT over time"], "sim-tpot", "Percentiles of TPOT over time"),
-    )
+        for name in ("ttft_s", "tpot_s")
+    }
+    export.beside("sim", over_time)
     groups = {"TTFT": ("ttft_s",), "TPOT and ITL": ("tpot_s", "itl_s"), "E2E": ("e2e_s",)}
     latencies = simulation.latencies()
-    with st.grid(3, min_column_width=300):
-        for title, names in groups.items():
-            curves = {
-                rows.LATENCIES[name[:-2]]: rows.distribution(*latencies[name]) for name in names
-            }
-            lines = [targets[name] for name in names if name in targets]
-            figure = charts.cumulative(curves, lines, f"Distribution of {title}", look)
-            figures[f"distribution of {title}"] = figure
-            key = f"sim-cdf-{names[0][:-2]}"
-            export.chart(figure, key, f"Cumulative distribution of {title}")
-    return figures
+    distributions = {}
+    for title, names in groups.items():
+        curves = {rows.LATENCIES[name[:-2]]: rows.distribution(*latencies[name]) for name in names}
+        lines = [targets[name] for name in names if name in targets]
+        figure = charts.cumulative(curves, lines, f"Distribution of {title}", look)
+        distributions[f"distribution of {title}"] = figure
+    export.grid("sim", distributions, 3, 300)
+    return figures | over_time | distributions
 
 
 def _forget_button(answer: Run) -> None:

@@ -52,14 +52,7 @@ def static_answer(
             advice = quantities.advice(metric, levers[phase], parts)
             st.markdown(unbroken(f"{quantities.limits(name, parts)}; {advice}."))
     figures = _charts(estimate)
-    metrics = " and ".join(_metrics(estimate).values())
-    steps = " and ".join(_steps(estimate))
-    bound = figures["bound and predicted"]
-    export.beside(
-        (bound, "bound-predicted", f"Bound and predicted time of {metrics}"),
-        (figures["causes"], "causes", f"Share of {steps} by cause"),
-        widths=(2, 3),
-    )
+    export.beside("batch", figures, (2, 3))
     return figures, pd.DataFrame(facts(resolved, estimate).rows())
 
 

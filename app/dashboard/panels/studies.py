@@ -66,7 +66,7 @@ def _show(found: Study, figure: str) -> None:
     """Draw the chart of a figure of a study, and its table."""
     if any(row.get(figure) is not None for row in found.rows):
         chart = charts.bars(found.rows, figure, found.title, export.look())
-        export.chart(chart, f"study-{figure}", found.title)
+        export.chart(chart, f"study-{figure}")
     else:
         st.info("No combination has this figure: nothing runs, or no price or power is stated.",
                 icon=":material/info:")  # fmt: skip

@@ -37,7 +37,7 @@ def show_sweep(swept: Swept) -> None:
                 words = f"R² {fit.r2:.3f} over {fit.points} points"
                 card(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words)
         figure = measured_classes.sweep_parity(swept.rows, swept.agreement, export.look())
-        export.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
+        export.chart(figure, "sweep")
     for note in swept.notes:
         st.caption(f"Note: {plain(note)}")
     table = pd.DataFrame(swept.rows)

@@ -35,7 +35,7 @@ def show(setup: Setup) -> None:
         st.error(plain(error), icon=":material/error:")
         return
     chart = busiest_ranks(rows, export.look())
-    export.chart(chart, "routing", "Load of the busiest rank by copies of experts")
+    export.chart(chart, "routing")
     draw_table([_words(row) for row in rows], "routing_table")
 
 

@@ -56,6 +56,7 @@ def test_pinned_loads_show_their_own_figures_beside_those_of_a_static_batch():
     assert any("A: 64 users. B: a static batch of 64." in one.value for one in app.caption)
     table = app.dataframe[0].value.set_index("figure")
     assert table["A"]["Running"] == "64" and not isinstance(table["B"]["Running"], str)
+    assert table.loc["Devices"].tolist() == ["1", "1"]
     for name in ("TTFT", "TPOT", "$ per Mtok out"):
         both = [str(words).split(" [")[0] for words in table.loc[name]]
         assert len(set(both)) == 2
@@ -65,7 +66,7 @@ def test_a_pinned_load_that_does_not_fit_has_its_memory_and_the_reason():
     app = opened("compare", part="Pinned", model="meta-llama/Llama-3.1-70B", concurrency=4)
     assert not app.exception and not app.error
     shown = app.dataframe[0].value["figure"].tolist()
-    assert shown == ["Memory per device", "Weights per device"]
+    assert shown == ["Devices", "Memory per device", "Weights per device"]
     assert "GB" in app.warning[0].value
 
 
