@@ -14,7 +14,6 @@ from app.wording import quantities
 from app.wording.quantities import GIGABYTE, TERA
 from genz_core.errors import RidgelineError
 from genz_core.types import Parallelism, Step, System
-from hardware_db.system_schema import unit_of
 from model_registry.finding.loading import describe as describe_model
 from model_registry.finding.loading import names as model_names
 
@@ -88,31 +87,6 @@ def wiring_words(system: System) -> str:
         rate = f", {link.bytes_per_s / GIGABYTE:.4g} GB/s"
         words.append(f"{link.name}: {link.topology}{reach}{rate}")
     return "; ".join(words)
-
-
-def system_facts(name: str) -> pd.DataFrame:
-    """Every figure of a system on disk with its unit, kind and source.
-
-    Raises:
-        RidgelineError: no such system, or its file does not fit the schema.
-    """
-    record = hardware_db.facts(name)
-
-    def row(path: str, fact: Any, note: str | None, **more: Any) -> dict[str, Any]:
-        source = record.sources[fact.source]
-        told = {"kind": fact.kind, "source": source.title, "link": source.url, "note": note}
-        return {"figure": path, **more, **told}
-
-    figures = [
-        row(path, fact, fact.note, value=fact.value, unit=unit_of(path))
-        for path, fact in record.figures()
-    ]
-    wiring = [
-        row(f"links.{key}.topology", wired, f"{wired.topology()}: {wired.note}")
-        for key, tier in record.tiers()
-        if (wired := tier.topology) is not None
-    ]
-    return pd.DataFrame([*figures, *wiring])
 
 
 @st.cache_data(show_spinner=False)

@@ -7,6 +7,7 @@ import hardware_db
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from hardware_db import SystemRecord
+from hardware_db.system_schema import unit_of
 
 
 def listed(vendor: str = "", kind: str = "", find: str = "") -> list[dict[str, Any]]:
@@ -105,18 +106,8 @@ def latency_words(system: System) -> str:
 
 
 def sourced_facts(name: str) -> dict[str, Any]:
-    """`si_facts` with aliases, and "figures" in the datasheets' units with their sources."""
+    """`si_facts` with aliases, and "figures", see `figure_rows`."""
     record = hardware_db.facts(name)
-    figures = [
-        {
-            "figure": path,
-            "value": fact.value,
-            "kind": fact.kind,
-            "source": record.sources[fact.source].title,
-            "note": fact.note or "",
-        }
-        for path, fact in record.figures()
-    ]
     named = {"aliases": list(record.aliases), "instances": _instances(record)}
     facts = si_facts(record.id)
     for link, (_, tier) in zip(facts["links"], record.tiers(), strict=True):
@@ -124,7 +115,28 @@ def sourced_facts(name: str) -> dict[str, Any]:
         known = {} if form is None else {"kind": form.kind, "note": form.note or ""}
         source = "" if form is None else record.sources[form.source].title
         link["topology"] |= {"source": source, **known}
-    return {**facts, **named, "figures": figures}
+    return {**facts, **named, "figures": figure_rows(record)}
+
+
+def figure_rows(record: SystemRecord) -> list[dict[str, Any]]:
+    """Every figure of a system in the datasheet's unit, and how its links are wired, with the kind
+    and the source of each.
+    """
+
+    def row(path: str, fact: Any, note: str | None, value: float | None, unit: str) -> dict:
+        source = record.sources[fact.source]
+        told = {"kind": fact.kind, "source": source.title, "link": source.url, "note": note or ""}
+        return {"figure": path, "value": value, "unit": unit, **told}
+
+    figures = [
+        row(path, fact, fact.note, fact.value, unit_of(path)) for path, fact in record.figures()
+    ]
+    wiring = [
+        row(f"links.{key}.topology", wired, f"{wired.topology()}: {wired.note}", None, "")
+        for key, tier in record.tiers()
+        if (wired := tier.topology) is not None
+    ]
+    return [*figures, *wiring]
 
 
 def _instances(record: SystemRecord) -> list[dict[str, Any]]:

@@ -85,7 +85,8 @@ def systems(
         figures = record.pop("figures")
         head, system = f"{record['name']} ({record['slug']})", hardware_db.load(record["slug"])
         words = f"{peak_words(system)}\n{latency_words(system)}"
-        opt.show(chosen, {**record, "figures": figures}, head, figures, words)
+        shown = [{name: cell for name, cell in row.items() if name != "link"} for row in figures]
+        opt.show(chosen, {**record, "figures": figures}, head, shown, words)
         return
     wanted = listed(vendor, kind, find)
     typer.echo(

@@ -12,7 +12,7 @@ from app.charts.figure import Figure
 from app.dashboard import export, library_tables, own_definitions, sidebar
 from app.dashboard.widgets import draw_table
 from app.scenario.setup import Setup
-from app.scenario.system_facts import latency_words, peak_words
+from app.scenario.system_facts import figure_rows, latency_words, peak_words
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.types import System
@@ -98,8 +98,8 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
         _chosen(name, shown[name])
     with sidebar.stopping():
         own = name in own_definitions.own_texts("systems")
-        facts = pd.DataFrame() if own else library_tables.system_facts(name)
-    if len(facts):
+        facts = [] if own else figure_rows(hardware_db.facts(name))
+    if facts:
         st.subheader("Every figure and its source", anchor=False)
         draw_table(
             facts, "facts", height=360, placeholder="",
