@@ -1,6 +1,6 @@
 """The timeline of a report: kernels of each stream as bars, with steps, phases and ranges above.
 
-The bars are those of `profilers.timeline.bars`, all from the time span in view.
+The bars are those of `profilers.operators.activity_bars`, all from the time span in view.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
 from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
+from profilers.operators.activity_bars import COPY, OTHER, Span, overlaps
 from profilers.report_text import shortened
-from profilers.timeline.bars import COPY, OTHER, Span, overlaps
 
 #: Number of steps and phases drawn (the longest first), and number shaded behind the bars.
 _MOST_BANDS, _MOST_SHADES = 300, 40

@@ -10,11 +10,11 @@ import pyarrow
 import streamlit as st
 
 import profilers
+from app.benchmarks.sent_files import Found, Kind, SentFile, Unread, read_sent, size_of
 from app.benchmarks.upload_parsing import SentResult
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.dashboard.page_texts import page_text
-from app.dashboard.sent_files import Found, Kind, SentFile, Unread, read_sent, size_of
 from app.dashboard.widgets import say_error
 from app.jobs import READING
 from app.measuring.report_reading import reads_quickly

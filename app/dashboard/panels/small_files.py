@@ -7,10 +7,10 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from app.benchmarks.sent_files import SentFile, Unread
 from app.dashboard import own_definitions, sidebar
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.page_texts import page_text
-from app.dashboard.sent_files import SentFile, Unread
 from app.dashboard.uploads import Uploaded
 from app.dashboard.widgets import draw_table, saying_errors
 from app.decide.routing import read_counts

@@ -16,9 +16,9 @@ from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.common.cells import spreadsheet_cell
 from profilers import Report
+from profilers.operators import activity_bars as bars
+from profilers.operators.activity_bars import Span
 from profilers.report_text import shortened
-from profilers.timeline import bars
-from profilers.timeline.bars import Span
 from profilers.timeline.chrome_trace import chrome_trace, file_stem
 from profilers.timeline.gaps import gaps
 from profilers.timeline.idle import CAUSES

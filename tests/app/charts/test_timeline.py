@@ -5,7 +5,7 @@ import pytest
 
 import profilers
 from app.charts import style, timeline
-from profilers.timeline import bars as timeline_bars
+from profilers.operators import activity_bars as timeline_bars
 from profilers.timeline.window import bands
 from tests.app.charts.figures import checked
 from tests.app.pages import QWEN, ROOT

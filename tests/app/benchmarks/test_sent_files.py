@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard.sent_files import SentFile, Unread, kind_of, read_sent
+from app.benchmarks.sent_files import SentFile, Unread, kind_of, read_sent
 from app.watching.pages import Look
 from genz_core.errors import ReportError
 from profilers import Report

@@ -3,7 +3,7 @@
 import pytest
 
 import profilers
-from profilers.timeline import bars as timeline_bars
+from profilers.operators import activity_bars as timeline_bars
 from tests.app.pages import QWEN
 
 
