@@ -34,9 +34,8 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
     if known and all(math.isfinite(one.high_s) for one in known.values()):
         trace["error_x"] = interval_reach(known.values(), scale, look, 4)
     figure.add_trace(trace)
-    tickformat = "~s" if about.unit == "tok/s" else "~g"
-    ticks = {"rangemode": "tozero", "tickformat": tickformat}
-    return lay_bars(figure, look, "", bottom=36, top=40, **ticks)
+    ticks = "~s" if about.unit == "tok/s" else "~g"
+    return lay_bars(figure, look, "", bottom=36, top=40, rangemode="tozero", tickformat=ticks)
 
 
 def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], look: Look) -> Figure:

@@ -189,13 +189,13 @@ def row_figures(row: Mapping[str, Any]) -> dict[str, Quantity]:
     """
     figures = {}
     for name in _COMPARED if row["status"] == "ok" else _ALWAYS:
-        value, *interval = (row.get(one) for one in (name, *ends(name)))
+        value, low, high = (row.get(one) for one in (name, *ends(name)))
         if value is None or math.isnan(value):
             continue
         # the paid tokens of a model that generates are those of its output
         paid = name == "usd_per_million_tokens" and "tpot_s" in row
         column = COLUMNS["usd_per_mtok" if paid else name]
-        stated = None if None in interval else (float(interval[0]), float(interval[1]))
+        stated = None if low is None or high is None else (float(low), float(high))
         figures[column.head] = Quantity(float(value), column.unit, stated)
     return figures
 
