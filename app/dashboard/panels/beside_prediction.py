@@ -8,6 +8,7 @@ import streamlit as st
 from app.charts import changes, measured_classes, parity
 from app.charts.figure import Figure
 from app.dashboard import export, sidebar
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compared_run import Priced, comparison_of, show_findings, show_phases
 from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
 from app.dashboard.widgets import draw_table
@@ -68,11 +69,8 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
             "share of gap": number(format="percent", help="Share of the phase's gap, signed"),
         },
     )  # fmt: skip
-    st.caption(
-        "An operator meets its launches by the modules around them, the shapes of their operands, "
-        "their place in the layers, or their FLOPs; without launches, as the rest of its class. "
-        f"Priced for {plain(priced.system)}, engine {plain(priced.engine)}."
-    )
+    names = {"system": plain(priced.system), "engine": plain(priced.engine)}
+    st.caption(page_text("operators and launches", **names))
     table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
     export.downloads("measured", figures, table, setup)
 

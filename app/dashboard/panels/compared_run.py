@@ -8,6 +8,7 @@ import streamlit as st
 import profilers
 from app.dashboard import caches, sidebar, tracing
 from app.dashboard.load import as_batch
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.run_facts import show_time_report
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
@@ -225,9 +226,7 @@ def show_phases(comparison: Comparison) -> None:
                     f"{plain(row['phase'].capitalize())}, wall time",
                     quantities.seconds(row["wall_s"]),
                     f"{quantities.seconds(row['predicted_wall_s'])} predicted",
-                    "From the first to the last activity of a step on the device, which was busy "
-                    f"for {quantities.seconds(row['busy_s'])} of it; the prediction has the host's "
-                    "time in it.",
+                    page_text("wall time", busy=quantities.seconds(row["busy_s"])),
                 )
 
     for row in comparison.phases.to_dict("records"):

@@ -12,6 +12,7 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.charts import economics as charts
 from app.dashboard import caches, export, sidebar, strip
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
@@ -169,10 +170,7 @@ def show(stated: Stated, named: Named) -> None:
         with st.popover("Assumptions and sources", icon=":material/menu_book:"):
             for name, words in named["assumed"].items():
                 st.markdown(f"- {_ASSUMED.get(name, name)}: {plain(words)}")
-            st.markdown(
-                "- Cost is split over prompts and answers by the time that each takes; a cached "
-                "token costs the attention that reads it."
-            )
+            st.markdown(f"- {page_text('split of cost')}")
         export.downloads("economics", figures, table, stated.setup)
 
 

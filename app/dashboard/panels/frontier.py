@@ -20,6 +20,7 @@ from app.dashboard import (
     sidebar,
     strip,
 )
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels import compare_by, plan_form
 from app.dashboard.widgets import draw_table, follow, slide
 from app.decide import comparison, frontiers
@@ -162,11 +163,7 @@ def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
         {"deployment": curve.name, y.words: "not this fast"} for curve, row in found if not row
     ]
     draw_table(rows, "speed_table")
-    st.caption(
-        f"Where every user has {speed:g} tokens/s or more. In brackets the 80 % interval; ★ is the "
-        "best of those whose figures all have one. Cost is the rent of all devices over the output "
-        "tokens."
-    )
+    st.caption(page_text("at one speed", speed=speed))
 
 
 def _best_at(curve: Curve, speed: float, y: Axis) -> dict[str, float] | None:

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import export, library_tables, own_definitions
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import choose, draw_table, saying_errors
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
@@ -35,11 +36,7 @@ def models_panel(words: str, setup: Setup) -> None:
     if sparse != _ALL:
         keep &= (active < 0.99 * parameters) == (sparse == _EXPERTS)
     shown = table[keep].reset_index(drop=True)
-    st.caption(
-        f"{len(shown)} of {len(library_tables.shipped_models())} models. Choose a row to see its "
-        "shape. Confirmed: the shape agrees with a published parameter count or with "
-        "transformers' own model."
-    )
+    st.caption(page_text("models", shown=len(shown), all=len(library_tables.shipped_models())))
     number = st.column_config.NumberColumn
     event = draw_table(
         shown, "models_table",

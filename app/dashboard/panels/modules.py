@@ -11,6 +11,7 @@ import streamlit as st
 from app.charts import roofline
 from app.charts.figure import Figure
 from app.dashboard import caches, export, sidebar
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import card, draw_table
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -44,11 +45,7 @@ def modules_panel(words: str, setup: Setup) -> None:
     """
     names = found(words)
     chosen = st.selectbox("Module", names, format_func=label, key="module_chosen")
-    st.caption(
-        f"{len(names)} of {len(stored_names())} entries, derived by tracing. A class alone "
-        "has formulas in its own sizes; a class of a model in batch, new tokens and context at "
-        "that model's sizes. `ridgeline modules derive` adds others."
-    )
+    st.caption(page_text("modules", shown=len(names), all=len(stored_names())))
     if chosen is None:
         st.info("No entry has that in its name: try attention, mlp, norm or linear.")
         return
@@ -77,10 +74,7 @@ def _subject(entry: ModuleEntry) -> None:
         reviewed = f"Reviewed by {entry.validated['by']} on {entry.validated['on']}."
         st.success(plain(reviewed), icon=":material/verified:")
     else:
-        st.caption(
-            "Not reviewed yet: compare the formulas with the source, then "
-            "`ridgeline modules validate NAME --by WHO`."
-        )
+        st.caption(page_text("not reviewed"))
 
 
 def _formulas(entry: ModuleEntry) -> None:

@@ -10,4 +10,5 @@ APP = Path(__file__).parents[3] / "app"
 
 def test_every_text_is_drawn_and_every_drawn_text_exists():
     sources = "".join(path.read_text(encoding="utf-8") for path in APP.rglob("*.py"))
-    assert set(re.findall(r'\bpage_text\(\s*"([^"]+)"', sources)) == set(page_texts())
+    drawn = re.findall(r"""\bpage_text\(\s*["']([^"']+)["']""", sources)
+    assert set(drawn) == set(page_texts())
