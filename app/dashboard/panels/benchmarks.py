@@ -20,6 +20,7 @@ from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import AUTO, PRECISIONS
 from app.dashboard.widgets import draw_table, one_of
 from app.wording.markdown import capital, plain
+from app.wording.quantities import MILLISECOND
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
 _LABELS = {
@@ -184,17 +185,9 @@ def show_replay(one: Replay) -> None:
         with place:
             if known:
                 export.chart(charts.replayed(one.table, latency, look), f"replay-{latency}")
-    draw_table(_in_milliseconds(one.table), "replay_table", height=300)
-
-
-def _in_milliseconds(table: pd.DataFrame) -> pd.DataFrame:
-    columns = {}
-    for name in table.columns:
-        if name.endswith("_s") and name != "arrival_s":
-            columns[f"{name[:-2].replace('_', ' ')} [ms]"] = (table[name] * 1e3).round(2)
-        elif name != "request":
-            columns[name.replace("_", " ")] = table[name].round(3)
-    return pd.DataFrame(columns)
+    shown = one.table.drop(columns="request").rename(columns={"arrival_s": "arrival [s]"}).round(5)
+    shown = display_tables.in_microseconds(shown, MILLISECOND, "ms")
+    draw_table(shown, "replay_table", height=300)
 
 
 def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
