@@ -79,7 +79,7 @@ def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
     full = {"size": 7, "color": color}
     return dots(
         x.tolist(), y.tolist(),
-        series.name if series.meets else f"{series.name}: misses a target",
+        series.name if series.meets else f"{series.name}: {points.faint}",
         full if series.meets else {"size": 6, "color": translucent(color, 0.22)},
         f"{names}<br>{points.x.words} %{{x:.4g}}, {points.y.words} %{{y:,.4g}}"
         f"<extra>{series.name}</extra>",

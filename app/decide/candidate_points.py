@@ -53,7 +53,8 @@ class Points:
     """The content of a chart of candidates.
 
     frontier: of all that can run.  plans: best first.  x_guides, y_guides: targets on the axes.
-    left_out: number of candidates that are not drawn.
+    left_out: number of candidates that are not drawn.  faint: what a candidate does that is not
+    known to meet the targets.
     """
 
     x: Axis
@@ -64,6 +65,7 @@ class Points:
     x_guides: tuple[tuple[float, str], ...]
     y_guides: tuple[tuple[float, str], ...]
     left_out: int = 0
+    faint: str = ""
 
 
 def points(answer: Answer, x: Axis, y: Axis) -> Points:
@@ -88,6 +90,7 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
         _near(guides(targets, x), across),
         _near(guides(targets, y), upwards),
         int(drawn.sum() - kept.sum()),
+        "misses a target or is not validated" if found.undecided else "misses a target",
     )  # fmt: skip
 
 

@@ -231,7 +231,7 @@ def _chart(searched: Searched, answer: Answer) -> None:
     words = f"Opened as the scenario: **{plain(opened)}**. " if opened else ""
     more = f" {shown.left_out:,} points are left out." if shown.left_out else ""
     st.caption(
-        f"{words}Filled points meet every target, faint ones miss one; the line is the exact "
+        f"{words}Filled points meet every target, a faint one {shown.faint}; the line is the exact "
         f"frontier of all that run. A click opens a point as the sidebar's scenario.{more}"
     )
 
