@@ -54,6 +54,7 @@ def planned(document: Mapping[str, Any]) -> dict[str, Any]:
         "plans": [row(plan) for plan in document["plans"][:3]],
         "deployments": document["deployments"],
         "meet_targets": document["meet_targets"],
+        "undecided": document["undecided"],
         "others": [f"{o['family']}: {o['why']}" for o in document["others"][:MOST_SENTENCES]],
         "changes": [change["words"] for change in document["changes"]],
         "measurement": (document["measurement"] or {}).get("words"),
