@@ -189,12 +189,14 @@ class ModelTables:
     """Device time of one model's steps, by pipeline stage.
 
     query: new tokens of a decoding sequence.
+    alone: of the first stage, see `_Stage`.
     """
 
-    __slots__ = ("_query_sampled", "_query_tokens", "_stages")
+    __slots__ = ("_query_sampled", "_query_tokens", "_stages", "alone")
 
     def __init__(self, stages: Sequence[_Stage], query: QueryTokens) -> None:
         self._stages = stages
+        self.alone = stages[0].alone
         self._query_tokens, self._query_sampled = query.tokens, query.sampled
 
     @classmethod
@@ -250,6 +252,15 @@ class ModelTables:
             ],
             query,
         )
+
+    @property
+    def stages(self) -> int:
+        return len(self._stages)
+
+    def products_s(self, decodes: int) -> float:
+        """Seconds of the first stage that the contexts of decoding sequences do not change."""
+        tokens = decodes * self._query_tokens
+        return self._stages[0].products_s(tokens, tokens / 1, decodes * self._query_sampled)
 
     def times(self, ranks: Sequence[RankWork]) -> list[float]:
         """Device time of every stage [s]; ranks in lock-step wait for the slowest."""
@@ -320,6 +331,9 @@ class StepTables:
         self._drafting = drafting
         self._step_s = engine.host_step_s + engine.sampling_s
         self._sequence_s = engine.host_sequence_s
+        self._plain = drafting is None and target.stages == 1
+        # of one rank without prompts, by its sequences: seconds of what no context changes, of host
+        self._fixed: dict[int, tuple[float, float]] = {}
 
     @classmethod
     def of(
@@ -343,6 +357,9 @@ class StepTables:
 
     def __call__(self, ranks: Sequence[RankWork]) -> tuple[float, float]:
         """See `StepPrice`."""
+        if self._plain and len(ranks) == 1 and not ranks[0].prompts and ranks[0].decodes:
+            whole = self._decoding_s(ranks[0])
+            return whole, whole
         device = self._target.times(ranks)
         if self._drafting:
             device[-1] += self._drafting.seconds(ranks)
@@ -355,6 +372,16 @@ class StepTables:
             whole = device[0] + host
             return whole, whole
         return sum(device) + host, max(*device, host)
+
+    def _decoding_s(self, rank: RankWork) -> float:
+        """Seconds of a step of one rank that only decodes, in one stage."""
+        decodes, tokens, _ = rank
+        fixed = self._fixed.get(decodes)
+        if fixed is None:
+            host = self._step_s + self._sequence_s * decodes
+            fixed = self._fixed[decodes] = self._target.products_s(decodes), host
+        products, host = fixed
+        return products + self._target.alone(decodes, tokens / decodes) + host
 
 
 _TABLES: ByIdentity[StepTables] = ByIdentity(16)
