@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from genz_core.serving.simulation.jitter import Jitter
 from genz_core.serving.simulation.policies import Plan, Scheduler
-from genz_core.serving.simulation.rank import Job, Lane, Rank
+from genz_core.serving.simulation.rank import Job, Rank
 from genz_core.serving.simulation.step_price import RankWork, StepPrice
 
 
