@@ -22,7 +22,7 @@ from genz_core.models.speculative import (
     SpeculativeModel,
     draft_parallelism,
 )
-from genz_core.serving.simulation.interpolation import Curve, Surface
+from genz_core.serving.simulation.interpolation import Curve, Surface, between
 from genz_core.serving.simulation.price_grids import (
     PricedShares,
     cached_nodes,
@@ -332,8 +332,9 @@ class StepTables:
         self._step_s = engine.host_step_s + engine.sampling_s
         self._sequence_s = engine.host_sequence_s
         self._plain = drafting is None and target.stages == 1
-        # of one rank without prompts, by its sequences: seconds of what no context changes, of host
-        self._fixed: dict[int, tuple[float, float]] = {}
+        self._contexts = target.alone.columns
+        # of one rank that decodes, by its sequences: seconds of products, by context, and of host
+        self._decoding: dict[int, tuple[float, list[float], float]] = {}
 
     @classmethod
     def of(
@@ -376,12 +377,13 @@ class StepTables:
     def _decoding_s(self, rank: RankWork) -> float:
         """Seconds of a step of one rank that only decodes, in one stage."""
         decodes, tokens, _ = rank
-        fixed = self._fixed.get(decodes)
-        if fixed is None:
-            host = self._step_s + self._sequence_s * decodes
-            fixed = self._fixed[decodes] = self._target.products_s(decodes), host
-        products, host = fixed
-        return products + self._target.alone(decodes, tokens / decodes) + host
+        parts = self._decoding.get(decodes)
+        if parts is None:
+            target, host = self._target, self._step_s + self._sequence_s * decodes
+            parts = target.products_s(decodes), target.alone.line(decodes), host
+            self._decoding[decodes] = parts
+        products, by_context, host = parts
+        return products + between(self._contexts, by_context, tokens / decodes) + host
 
 
 _TABLES: ByIdentity[StepTables] = ByIdentity(16)

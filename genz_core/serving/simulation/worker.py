@@ -176,14 +176,15 @@ class Worker:
                 if plan is not None:
                     plan.decodes = False
         works = []
-        for rank, plan in zip(self.ranks, plans, strict=True):
-            at, decodes, tokens = rank.lanes[lane], 0, 0.0
+        for at, plan in enumerate(plans):
+            decodes, tokens = 0, 0.0
             prompts: Sequence[tuple[int, int]] = ()
             if plan is not None:
                 if plan.pieces:
                     prompts = [(new, job.done) for job, new in plan.pieces if new]
                 if plan.decodes:  # the middle one of the equal steps
-                    decodes, tokens = at.count, at.tokens + at.rate * (steps - 1) / 2.0
+                    of = self.ranks[at].lanes[lane]
+                    decodes, tokens = of.count, of.tokens + of.rate * (steps - 1) / 2.0
             works.append(RankWork(decodes, tokens, prompts))
         latency_s, stage_s = self.price(works)
         factor = self.jitter.factor(steps) if self.jitter else 1.0
@@ -197,7 +198,8 @@ class Worker:
         self.flights[flight.lane] = None
         waiting = False
         self.busy_s += flight.steps * flight.step_s / self.lanes
-        for rank, plan in zip(self.ranks, flight.plans, strict=True):
+        for at, plan in enumerate(flight.plans):
+            rank = self.ranks[at]
             if rank.mail:
                 waiting = True
             if plan is None:
