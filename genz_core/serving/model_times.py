@@ -293,7 +293,7 @@ class _Steps:
             for size in sizes
         ]
         of = None
-        if split is self.split and every[0].size > 1 and np.ndim(split.dp) == 0:
+        if split is self.split and shape[-1] > 1:  # of several loads, in one split
             every, of = _distinct(every)
         sequences, new, cached, prompt = every
         group = replace(
@@ -320,7 +320,7 @@ def _distinct(sizes: list[Array]) -> tuple[list[Array], Places | None]:
     varying = [size for size in sizes if (size != size[0]).any()]
     if len(varying) > 1:
         return sizes, None
-    values, first, of = np.unique(
+    _, first, of = np.unique(
         varying[0] if varying else sizes[0], return_index=True, return_inverse=True
     )
     return [size[first] for size in sizes], of

@@ -158,9 +158,9 @@ class Simulator:
             InvalidValue: requests that no scheduler ever admits.
         """
         self._begin()
-        events, next_of = self._events, heapq.heappop
+        events = self._events
         while events and not self._stopped:
-            now, kind, serial, payload = next_of(events)
+            now, kind, serial, payload = heapq.heappop(events)
             if kind == _LANDS:
                 self._land(now, serial, *payload)
             elif kind == _ARRIVES:

@@ -260,7 +260,7 @@ class ModelTables:
     def products_s(self, decodes: int) -> float:
         """Seconds of the first stage that the contexts of decoding sequences do not change."""
         tokens = decodes * self._query_tokens
-        return self._stages[0].products_s(tokens, tokens / 1, decodes * self._query_sampled)
+        return self._stages[0].products_s(tokens, float(tokens), decodes * self._query_sampled)
 
     def times(self, ranks: Sequence[RankWork]) -> list[float]:
         """Device time of every stage [s]; ranks in lock-step wait for the slowest."""

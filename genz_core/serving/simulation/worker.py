@@ -161,7 +161,7 @@ class Worker:
                 waits = True
             for _, new in plan.pieces:
                 pieces = True
-                if new:
+                if new > 0:
                     reads = True
         if not steps:
             return None
