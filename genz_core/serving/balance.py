@@ -116,11 +116,8 @@ def _closed_loop(
     first = inside * late
     served = np.minimum(admitted / (inside + gaps * cycle), users / (first + gaps * cycle))
     if np.any(reader):
-        at_most = batching.prompts_per_s()[of] / steps
-        several = np.minimum(batching.wave_steps(), batching.admitted / batching.lanes)
-        full = np.clip(several - 1.0, 0.0, 1.0)[of]  # others fill the next step during one
-        read = np.minimum(served, at_most)
-        served = np.where(reader, read + full * (at_most - read), served)
+        per_s = batching.read_per_s()[of] / steps
+        served = np.where(reader, per_s, served)
         first = np.where(reader, users / served, first)
         median = np.where(reader, first / late, median)
     answer = np.where(reader, 0.0, gaps * cycle)

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from genz_core.serving.queues import FULLEST, median_share
-from genz_core.serving.step_cycles import Gathered, StepCycles
+from genz_core.serving.step_cycles import Gathered, StepCycles, largest
 from genz_core.types import Array
 
 
@@ -336,6 +336,34 @@ class Batching(StepCycles):
         none = np.zeros_like(self.isl)
         room = self.room(none)
         return room * self.lanes / self.isl / self.cycle_s(none, room, room)
+
+
+    def read_per_s(self) -> Array:
+        """Rate at which a rank processes requests with one output token in a closed loop [1/s].
+
+        The requests that arrive while a step runs are prefilled together in the next one, and
+        return together: the groups of a pipeline are as many as its lanes and one that waits, and
+        take turns.  Groups of different sizes in lanes catch up with one another, so that fewer are
+        left.  In lock-step, ranks hold different numbers of a group's requests.
+        """
+        ranks, lanes, none = self.times.ranks, self.lanes, np.zeros_like(self.isl)
+        room = self.room(none)
+        late = 1.0 + np.broadcast_to(self.wait, self.isl.shape)
+        inside = np.minimum(self.admitted, self.users / late)
+        requests = inside * ranks
+        groups = np.minimum(requests, lanes + 1.0 / lanes)
+        each = np.maximum(requests / np.maximum(groups, 1e-9), 1.0)
+        mean = each / ranks
+        busiest = mean + (largest(mean, ranks)[1] - mean) * np.sqrt(1.0 - 1.0 / np.maximum(groups, 1.0))
+        busiest = np.maximum(np.where(ranks > 1, np.minimum(busiest, inside), mean), 1.0)
+        left = np.maximum(each - busiest, 0.0) / np.maximum(ranks - 1.0, 1.0)
+        tokens = np.minimum(busiest * self.isl, room)
+        step = self.cycle_s(none, tokens, np.minimum(left * self.isl, tokens))
+        step = step * np.maximum(busiest * self.isl / room, 1.0)
+        alone = self.reading_s(none, self.isl, self.isl, room, none)
+        round_s = np.maximum(self.host_s + np.maximum(step, alone), groups / lanes * step)
+        per_s: Array = np.minimum(inside / round_s, self.prompts_per_s())
+        return per_s
 
 
 def stacked(arrays: Iterable[Array]) -> Array:
