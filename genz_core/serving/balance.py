@@ -136,10 +136,21 @@ def _several_tokens(
         behind = np.maximum(wave - first, 0.0) / np.where(waves > 0, waves, 1.0)
         burst = np.where(waves > 0, behind, 0.0)
     mean = first + burst + queue
+    median = np.minimum(median * late, first + burst) + queue
+    if batching.ahead_steps and np.any(short := 1.0 - batching.beside_prompts()):
+        gap = batching.group_gap_s()[of] * steps
+        round_s = np.maximum(batching.round_s(batching.steps - 1.0)[of] * steps, gaps * gap)
+        round_s = np.maximum(round_s, batching.admitted[of] / batching.prompts_per_s()[of] * steps)
+        alone = users / batching.inside[of] * round_s - gaps * gap
+        # users beyond those admitted fill every step
+        share = short[of] * np.clip(2.0 * admitted / users - 1.0, 0.0, 1.0)
+        cycle = cycle + share * (gap - cycle)
+        mean, median = mean + share * (alone - mean), median + share * (alone - median)
+        served = users / (mean + gaps * cycle)
     return Balance(
         running=np.minimum(users, limit) * ranks,
         ttft_s=mean,
-        ttft_median_s=np.minimum(median * late, first + burst) + queue,
+        ttft_median_s=median,
         outside_s=inside * (late - 1.0),
         cycle_s=cycle,
         requests_per_s=served * ranks,
@@ -227,7 +238,8 @@ def _paced(
     told = left / rate + standing
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
     served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
-    slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)
+    session = sum(batching.wave_s(decodes)) + batching.joined * batching.host_s
+    slower = np.maximum(session * served / admitted, 1.0)
     mean, median, cycle, served = mean * slower, median * slower, cycle * slower, served / slower
     if not batching.mixed:
         together, answer = batching.joined, gaps * pace.plain_s

@@ -285,7 +285,7 @@ class Batching(StepCycles):
         none = np.zeros_like(decodes)
         beside = decodes * self.others if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
-        step = np.minimum(tokens, room)
+        step = tokens / np.maximum(tokens / room, self._parts())
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
         contents = (step, room, none) if self.mixed else (step,)
         with_step, *others = self._beside_s(beside, stacked(contents))
@@ -295,6 +295,13 @@ class Batching(StepCycles):
             added = with_room - without
             return np.maximum(reading, added * tokens / room + answering), none
         return reading, answering
+
+    def _parts(self) -> Array:
+        """Least number of steps in which all admitted requests are prefilled: users of a steady
+        loop start apart, so some are prefilled while others are on their way.
+        """
+        each = np.clip(self.admitted / self.lanes, 1.0, 2.0)
+        return np.where(self.waves > 0, 1.0, each)
 
     def _beside_s(self, decodes: Array, tokens: Array) -> Array:
         """Mean time of a step with these prompt tokens and this mean number of decodes [s].
@@ -322,7 +329,7 @@ class Batching(StepCycles):
         It is half of a wave's steps, the request's own step, and the late delivery; no step is
         running on arrival.
         """
-        none, steps = np.zeros_like(decodes), self.wave_steps()
+        none, steps = np.zeros_like(decodes), np.maximum(self.wave_steps(), self._parts())
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
         read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
         waits = self.late_steps + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0
@@ -338,32 +345,53 @@ class Batching(StepCycles):
         return room * self.lanes / self.isl / self.cycle_s(none, room, room)
 
 
-    def read_per_s(self) -> Array:
-        """Rate at which a rank processes requests with one output token in a closed loop [1/s].
+    def round_s(self, gaps: Array | float) -> Array:
+        """Time between two requests of a user with answers of one or two tokens in a closed loop
+        [s], if a step holds all that wait.
 
         The requests that arrive while a step runs are prefilled together in the next one, and
         return together: the groups of a pipeline are as many as its lanes and one that waits, and
         take turns.  Groups of different sizes in lanes catch up with one another, so that fewer are
         left.  In lock-step, ranks hold different numbers of a group's requests.
+        gaps: 0 or 1, steps of an answer after its prefill.
         """
-        ranks, lanes, none = self.times.ranks, self.lanes, np.zeros_like(self.isl)
-        room = self.room(none)
-        late = 1.0 + np.broadcast_to(self.wait, self.isl.shape)
-        inside = np.minimum(self.admitted, self.users / late)
-        requests = inside * ranks
-        groups = np.minimum(requests, lanes + 1.0 / lanes)
-        each = np.maximum(requests / np.maximum(groups, 1e-9), 1.0)
-        mean = each / ranks
-        busiest = mean + (largest(mean, ranks)[1] - mean) * np.sqrt(1.0 - 1.0 / np.maximum(groups, 1.0))
-        busiest = np.maximum(np.where(ranks > 1, np.minimum(busiest, inside), mean), 1.0)
-        left = np.maximum(each - busiest, 0.0) / np.maximum(ranks - 1.0, 1.0)
+        none, lanes, room = np.zeros_like(self.isl), self.lanes, self.room(np.zeros_like(self.isl))
+        each, busiest = self._group()
+        left = np.maximum(each - busiest, 0.0) / np.maximum(self.times.ranks - 1.0, 1.0)
         tokens = np.minimum(busiest * self.isl, room)
         step = self.cycle_s(none, tokens, np.minimum(left * self.isl, tokens))
         step = step * np.maximum(busiest * self.isl / room, 1.0)
         alone = self.reading_s(none, self.isl, self.isl, room, none)
-        round_s = np.maximum(self.host_s + np.maximum(step, alone), groups / lanes * step)
-        per_s: Array = np.minimum(inside / round_s, self.prompts_per_s())
-        return per_s
+        answer = gaps * self.group_gap_s()
+        groups = self.inside * self.times.ranks / each
+        round_s: Array = np.maximum(
+            self.host_s + np.maximum(step, alone) + answer, groups / lanes * (step + answer)
+        )
+        return round_s
+
+    def group_gap_s(self) -> Array:
+        """Time of a step in which a group of `round_s` decodes [s]."""
+        return self.cycle_s(self._group()[1], np.zeros_like(self.isl))
+
+    def _group(self) -> tuple[Array, Array]:
+        """Requests of a group of `round_s`, and those on its busiest rank."""
+        ranks, inside = self.times.ranks, self.inside
+        groups = np.clip(inside * ranks, 1.0, self.lanes + 1.0 / self.lanes)
+        each = np.maximum(inside * ranks / groups, 1.0)
+        mean, apart = each / ranks, np.sqrt(1.0 - 1.0 / groups)
+        busiest = mean + (largest(mean, ranks)[1] - mean) * apart
+        busiest = np.where(ranks > 1, np.minimum(busiest, inside), mean)
+        return each, np.maximum(busiest, 1.0)
+
+    @property
+    def inside(self) -> Array:
+        """Requests of a rank inside the engine in a closed loop, if all may be prefilled."""
+        late = 1.0 + np.broadcast_to(self.wait, self.isl.shape)
+        return np.minimum(self.admitted, self.users / late)
+
+    def read_per_s(self) -> Array:
+        """Rate at which a rank processes requests with one output token in a closed loop [1/s]."""
+        return np.minimum(self.inside / self.round_s(0.0), self.prompts_per_s())
 
 
 def stacked(arrays: Iterable[Array]) -> Array:
