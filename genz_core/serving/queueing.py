@@ -346,7 +346,6 @@ class Batching(StepCycles):
         room = self.room(none)
         return room * self.lanes / self.isl / self.cycle_s(none, room, room)
 
-
     def round_s(self, gaps: Array | float) -> Array:
         """Time between two requests of a user with answers of one or two tokens in a closed loop
         [s], if a step holds all that wait.
