@@ -81,7 +81,8 @@ def closed_loop(
 
     Admitted requests either decode or wait for their first token: D + X TTFT of them by Little's
     law.  The others wait for a place, or outside of the engine.  Answers of one to two steps on
-    average are partly of one, partly of two.
+    average are partly of one, partly of two.  Groups of users take turns in answers of one token,
+    and of two where steps are planned ahead (`Batching.round_s`).
 
     of: index of each load in the priced batchings.  users, limit: per rank; steps: measured over
     priced step time, [configs].

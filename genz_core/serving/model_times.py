@@ -87,7 +87,8 @@ class ModelTimes:
     [stages, nodes, configs].  decode_nodes: sequences that decode; decodes_s: their attention.
     prompt_s: attention of a piece of a prompt by itself, [stages, configs]; prompts_s: that each
     adds to a kernel of many, and prompts_least_s: what they pay once.
-    ranks: number that wait for one another, [configs].  query: new tokens of a sequence that decodes.
+    ranks: number that wait for one another, [configs].
+    query: new tokens of a sequence that decodes.
     """
 
     nodes: Array

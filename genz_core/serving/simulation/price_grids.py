@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -116,7 +117,7 @@ class PricedShares:
         """
         number, further = PROMPTS_OF_A_KERNEL[1:]
         many, more = (
-            self.grid(news, cached, lambda new, c, n=n: Group(n, new, c)) for n in (number, further)
+            self.grid(news, cached, partial(Group, sequences)) for sequences in (number, further)
         )
         each = (more - many) / (further - number)
         least = np.maximum(many - number * each, 0.0).max(axis=(1, 2), initial=0.0)
