@@ -100,13 +100,7 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     median = first - queue * (1.0 - median_share(used))
     gap = cycle + longer / np.maximum(gaps, 1e-9)
     if batching.ahead_steps and lanes == 1:
-        # answers of two tokens: all requests prefilled together end with the next step, and nothing
-        # runs while the following step is planned, so all waiting requests are in that step and
-        # none in theirs
-        longest_gaps = gaps + batching.steps_spread / 2.0
-        together = (ranks == 1) & (isl <= room)
-        several = np.where(together, np.clip(longest_gaps - 1.0, 0.0, 1.0), 1.0)
-        gap = plain + several * (gap - plain)
+        gap = plain + batching.beside_prompts() * (gap - plain)
     return Paced(decodes, gap, first, np.minimum(median, first))
 
 

@@ -20,8 +20,6 @@ _CLOSER = 3  # number of refinements
 _TOLERANCE = 0.002
 _LEAST = 1e-8  # least share of admitted requests that decode in a closed loop
 _LEAST_OPEN = 1e-4  # least share of possible decodes in an open loop
-#: Gaps assumed for a request of one token, so that it is priced like one of slightly more.
-_READER_GAPS = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +81,50 @@ def closed_loop(
 
     Admitted requests either decode or wait for their first token: D + X TTFT of them by Little's
     law.  The others wait for a place, or outside of the engine.  Answers of one to two steps on
-    average are partly of one, partly of two.
+    average are partly of one, partly of two.  Groups of users take turns in answers of one token,
+    and of two where steps are planned ahead (`Batching.round_s`).
 
     of: index of each load in the priced batchings.  users, limit: per rank; steps: measured over
     priced step time, [configs].
     """
     few = batching.steps < 2.0
     if not np.any(few):
-        return _closed_loop(batching, of, users, limit, ranks, steps)
-    spread = np.where(few, 0.0, batching.steps_spread)
-    one, two = (
-        _closed_loop(
-            replace(batching, steps=np.where(few, many, batching.steps), steps_spread=spread),
-            of, users, limit, ranks, steps,
-        )
-        for many in (1.0, 2.0)
-    )  # fmt: skip
+        return _several_tokens(batching, of, users, limit, ranks, steps)
     share = np.clip(2.0 - batching.steps, 0.0, 1.0)[of]
+    longer = replace(
+        batching,
+        steps=np.maximum(batching.steps, 2.0),
+        steps_spread=np.where(few, 0.0, batching.steps_spread),
+    )
+    two = _several_tokens(longer, of, users, limit, ranks, steps)
+    one = _one_token(batching, of, users, limit, ranks, steps)
     return two.beside(one.no_slower(two), share)
 
 
-def _closed_loop(
+def _one_token(
     batching: Batching, of: Places, users: Array, limit: Array, ranks: Array, steps: Array
 ) -> Balance:
-    """The same for answers of one step, or of two and more."""
-    reader = batching.steps[of] <= 1.0
-    batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
+    """The same for answers of one token, whose users are either read or wait to be."""
+    late = 1.0 + np.broadcast_to(batching.wait, batching.isl.shape)[of]
+    served = batching.read_per_s()[of] / steps
+    first = users / served
+    return Balance(
+        running=np.minimum(users, limit) * ranks,
+        ttft_s=first,
+        ttft_median_s=first,
+        outside_s=first * (1.0 - 1.0 / late),
+        cycle_s=np.zeros_like(first),
+        requests_per_s=served * ranks,
+        utilisation=np.full_like(first, np.nan),
+        prompt_share=np.ones_like(first),
+        most_per_s=np.full_like(first, np.inf),
+    )
+
+
+def _several_tokens(
+    batching: Batching, of: Places, users: Array, limit: Array, ranks: Array, steps: Array
+) -> Balance:
+    """The same for answers of two tokens and more."""
     batching = replace(batching, joined=batching.in_step())
     clump = batching.clump_steps()
     pace, *first_s = _decoding(batching, clump)
@@ -117,31 +133,33 @@ def _closed_loop(
     gaps, admitted = batching.steps[of] - 1.0, batching.admitted[of]
     first = inside * late
     served = np.minimum(admitted / (inside + gaps * cycle), users / (first + gaps * cycle))
-    if np.any(reader):
-        at_most = batching.prompts_per_s()[of] / steps
-        several = np.minimum(batching.wave_steps(), batching.admitted / batching.lanes)
-        full = np.clip(several - 1.0, 0.0, 1.0)[of]  # others fill the next step during one
-        read = np.minimum(served, at_most)
-        served = np.where(reader, read + full * (at_most - read), served)
-        first = np.where(reader, users / served, first)
-        median = np.where(reader, first / late, median)
-    answer = np.where(reader, 0.0, gaps * cycle)
-    queue = np.maximum(users / served - answer - first, 0.0)
+    queue = np.maximum(users / served - gaps * cycle - first, 0.0)
     burst: Array | float = 0.0
     if np.any(batching.waves):
         waves, wave = batching.waves[of], batching.first_wave_s()[of] * steps * late
         behind = np.maximum(wave - first, 0.0) / np.where(waves > 0, waves, 1.0)
         burst = np.where(waves > 0, behind, 0.0)
     mean = first + burst + queue
+    median = np.minimum(median * late, first + burst) + queue
+    if batching.ahead_steps and np.any(short := 1.0 - batching.beside_prompts()):
+        gap = batching.group_gap_s()[of] * steps
+        round_s = np.maximum(batching.round_s(batching.steps - 1.0)[of] * steps, gaps * gap)
+        round_s = np.maximum(round_s, batching.admitted[of] / batching.prompts_per_s()[of] * steps)
+        alone = users / batching.inside[of] * round_s - gaps * gap
+        # users beyond those admitted fill every step
+        share = short[of] * np.clip(2.0 * admitted / users - 1.0, 0.0, 1.0)
+        cycle = cycle + share * (gap - cycle)
+        mean, median = mean + share * (alone - mean), median + share * (alone - median)
+        served = users / (mean + gaps * cycle)
     return Balance(
         running=np.minimum(users, limit) * ranks,
         ttft_s=mean,
-        ttft_median_s=np.minimum(median * late, first + burst) + queue,
+        ttft_median_s=median,
         outside_s=inside * (late - 1.0),
         cycle_s=cycle,
         requests_per_s=served * ranks,
         utilisation=np.full_like(mean, np.nan),
-        prompt_share=np.where(reader, 1.0, 1.0 - np.minimum(pace.plain_s[of] * steps / cycle, 1.0)),
+        prompt_share=1.0 - np.minimum(pace.plain_s[of] * steps / cycle, 1.0),
         most_per_s=np.full_like(mean, np.inf),
     )
 
@@ -225,7 +243,8 @@ def _paced(
     told = left / rate + standing
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
     served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
-    slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)
+    session = sum(batching.wave_s(decodes)) + batching.joined * batching.host_s
+    slower = np.maximum(session * served / admitted, 1.0)
     mean, median, cycle, served = mean * slower, median * slower, cycle * slower, served / slower
     if not batching.mixed:
         together, answer = batching.joined, gaps * pace.plain_s

@@ -47,6 +47,9 @@ _OF_GROUPS = ("attention", "ssm", "convolution")
 #: to.
 _PROBES = ((8.0, 1.0, 1000.0), (1.0, 8.0, 1000.0), (8.0, 1.0, 3000.0))
 _DECODE_NODES, _PROMPT_NODES = 10, 8
+#: Numbers of prompts whose attention is priced in one kernel: a single one, and two at which every
+#: further one adds as much.
+PROMPTS_OF_A_KERNEL = (1.0, 256.0, 512.0)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 
 
@@ -82,8 +85,10 @@ class ModelTimes:
 
     nodes: tokens of a rank, [nodes, configs]; products_s, experts_s, rows_s: seconds there,
     [stages, nodes, configs].  decode_nodes: sequences that decode; decodes_s: their attention.
-    prompt_s: attention of one prompt token, [stages, configs].  ranks: number that wait for one
-    another, [configs].  query: new tokens of a sequence that decodes.
+    prompt_s: attention of a piece of a prompt by itself, [stages, configs]; prompts_s: that each
+    adds to a kernel of many, and prompts_least_s: what they pay once.
+    ranks: number that wait for one another, [configs].
+    query: new tokens of a sequence that decodes.
     """
 
     nodes: Array
@@ -93,6 +98,8 @@ class ModelTimes:
     decode_nodes: Array
     decodes_s: Array
     prompt_s: Array
+    prompts_s: Array
+    prompts_least_s: Array
     sizes: Sizes
     ranks: Array
     query: QueryTokens
@@ -122,7 +129,11 @@ class ModelTimes:
         of_tokens = steps.seconds(Group(nodes, one, one), *_OF_TOKENS)
         decoding = query.group(some[:, None], contexts, prompt)
         attention = steps.seconds(decoding, "groups")["groups"]
-        reading = Group(one, sizes.piece, read, prompt=prompt)
+        numbers = np.array(PROMPTS_OF_A_KERNEL)[:, None] * one
+        reading = Group(numbers, sizes.piece, read, prompt=prompt)
+        alone, many, more = np.moveaxis(steps.seconds(reading, "groups")["groups"], 1, 0)
+        number, further = PROMPTS_OF_A_KERNEL[1:]
+        each = (more - many) / (further - number)
         return cls(
             nodes=nodes,
             products_s=of_tokens["tokens"],
@@ -130,7 +141,9 @@ class ModelTimes:
             rows_s=of_tokens["rows"],
             decode_nodes=some,
             decodes_s=np.einsum("snkc,k->snc", attention, _WEIGHTS / 2.0),
-            prompt_s=steps.seconds(reading, "groups")["groups"] / sizes.piece,
+            prompt_s=alone,
+            prompts_s=each,
+            prompts_least_s=np.maximum(many - number * each, 0.0),
             sizes=sizes,
             ranks=one * parallelism.dp if "experts" in steps.shares else one,
             query=query,
@@ -185,8 +198,18 @@ class ModelTimes:
             shares
             + lines.rows(lines.tokens.place(decodes * self.query.sampled + prompts))
             + lines.attention(lines.decodes.place(decodes))
-            + self.prompt_s.reshape(len(self.prompt_s), *(1,) * (tokens.ndim - 1), -1) * tokens
+            + self._reading(tokens / self.sizes.piece)
         )
+
+    def _reading(self, pieces: Array) -> Array:
+        """Attention of pieces of prompts in one kernel [s], [stages, ..., configs]."""
+        alone, each, least = (
+            seconds.reshape(len(seconds), *(1,) * (pieces.ndim - 1), -1)
+            for seconds in (self.prompt_s, self.prompts_s, self.prompts_least_s)
+        )
+        first = np.minimum(pieces, 1.0)
+        seconds: Array = np.maximum(alone * first, least * first + each * pieces)
+        return seconds
 
     def prompts(self, tokens: Array) -> Array:
         """Number of prompts that the prompt tokens of a step belong to."""

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from genz_core.serving.queues import FULLEST, median_share
-from genz_core.serving.step_cycles import Gathered, StepCycles
+from genz_core.serving.step_cycles import Gathered, StepCycles, largest
 from genz_core.types import Array
 
 
@@ -154,6 +154,8 @@ class Batching(StepCycles):
         before = stacked(queued if of == "mean" else queued * median_share(used) for of in which)
         others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
+        if gathered:  # all that gathered are prefilled before the next decode
+            before = np.minimum(before, self.isl * np.maximum(gathered.busiest, 1.0) / 2.0)
         beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
         if gathered:
             beside_own = gathered.busiest - 1.0
@@ -285,7 +287,7 @@ class Batching(StepCycles):
         none = np.zeros_like(decodes)
         beside = decodes * self.others if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
-        step = np.minimum(tokens, room)
+        step = tokens / np.maximum(tokens / room, self._parts())
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
         contents = (step, room, none) if self.mixed else (step,)
         with_step, *others = self._beside_s(beside, stacked(contents))
@@ -295,6 +297,13 @@ class Batching(StepCycles):
             added = with_room - without
             return np.maximum(reading, added * tokens / room + answering), none
         return reading, answering
+
+    def _parts(self) -> Array:
+        """Least number of steps in which all admitted requests are prefilled: users of a steady
+        loop start apart, so some are prefilled while others are on their way.
+        """
+        each = np.clip(self.admitted / self.lanes, 1.0, 2.0)
+        return np.where(self.waves > 0, 1.0, each)
 
     def _beside_s(self, decodes: Array, tokens: Array) -> Array:
         """Mean time of a step with these prompt tokens and this mean number of decodes [s].
@@ -322,7 +331,7 @@ class Batching(StepCycles):
         It is half of a wave's steps, the request's own step, and the late delivery; no step is
         running on arrival.
         """
-        none, steps = np.zeros_like(decodes), self.wave_steps()
+        none, steps = np.zeros_like(decodes), np.maximum(self.wave_steps(), self._parts())
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
         read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
         waits = self.late_steps + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0
@@ -336,6 +345,54 @@ class Batching(StepCycles):
         none = np.zeros_like(self.isl)
         room = self.room(none)
         return room * self.lanes / self.isl / self.cycle_s(none, room, room)
+
+    def round_s(self, gaps: Array | float) -> Array:
+        """Time between two requests of a user with answers of one or two tokens in a closed loop
+        [s], if a step holds all that wait.
+
+        The requests that arrive while a step runs are prefilled together in the next one, and
+        return together: the groups of a pipeline are as many as its lanes and one that waits, and
+        take turns.  Groups of different sizes in lanes catch up with one another, so that fewer are
+        left.  In lock-step, ranks hold different numbers of a group's requests.
+        gaps: 0 or 1, steps of an answer after its prefill.
+        """
+        none, lanes, room = np.zeros_like(self.isl), self.lanes, self.room(np.zeros_like(self.isl))
+        each, busiest = self._group()
+        left = np.maximum(each - busiest, 0.0) / np.maximum(self.times.ranks - 1.0, 1.0)
+        tokens = np.minimum(busiest * self.isl, room)
+        step = self.cycle_s(none, tokens, np.minimum(left * self.isl, tokens))
+        step = step * np.maximum(busiest * self.isl / room, 1.0)
+        alone = self.reading_s(none, self.isl, self.isl, room, none)
+        answer = gaps * self.group_gap_s()
+        groups = self.inside * self.times.ranks / each
+        round_s: Array = np.maximum(
+            self.host_s + np.maximum(step, alone) + answer, groups / lanes * (step + answer)
+        )
+        return round_s
+
+    def group_gap_s(self) -> Array:
+        """Time of a step in which a group of `round_s` decodes [s]."""
+        return self.cycle_s(self._group()[1], np.zeros_like(self.isl))
+
+    def _group(self) -> tuple[Array, Array]:
+        """Requests of a group of `round_s`, and those on its busiest rank."""
+        ranks, inside = self.times.ranks, self.inside
+        groups = np.clip(inside * ranks, 1.0, self.lanes + 1.0 / self.lanes)
+        each = np.maximum(inside * ranks / groups, 1.0)
+        mean, apart = each / ranks, np.sqrt(1.0 - 1.0 / groups)
+        busiest = mean + (largest(mean, ranks)[1] - mean) * apart
+        busiest = np.where(ranks > 1, np.minimum(busiest, inside), mean)
+        return each, np.maximum(busiest, 1.0)
+
+    @property
+    def inside(self) -> Array:
+        """Requests of a rank inside the engine in a closed loop, if all may be prefilled."""
+        late = 1.0 + np.broadcast_to(self.wait, self.isl.shape)
+        return np.minimum(self.admitted, self.users / late)
+
+    def read_per_s(self) -> Array:
+        """Rate at which a rank processes requests with one output token in a closed loop [1/s]."""
+        return np.minimum(self.inside / self.round_s(0.0), self.prompts_per_s())
 
 
 def stacked(arrays: Iterable[Array]) -> Array:

@@ -160,6 +160,24 @@ class StepCycles:
         prompts: Array = decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
         return prompts
 
+    def beside_prompts(self) -> Array:
+        """Share of the steps of answers that may hold prompts of other requests, if a step is
+        planned while one runs, 0 to 1.
+
+        Answers of two tokens: all requests prefilled together end with the next step, and nothing
+        runs while the following step is planned, so all waiting requests are in that step and none
+        in theirs.  In a closed loop, requests of two groups wait in turn, as far as a step holds
+        each.
+        """
+        longest = self.steps - 1.0 + self.steps_spread / 2.0
+        room = self.room(np.zeros_like(self.isl))
+        together = (self.times.ranks == 1) & (self.isl <= room)
+        several = np.clip(longest - 1.0, 0.0, 1.0)
+        if self.closed:
+            waiting = np.clip(self.admitted * self.isl / room - 2.0, 0.0, 1.0)
+            several = np.maximum(several, waiting)
+        return np.where(together, several, 1.0)
+
     def mixed_cycle_s(
         self, decodes: Array, prompts: Array, without: tuple[Array, Array] | None = None
     ) -> Array:

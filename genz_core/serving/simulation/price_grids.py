@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
+from genz_core.serving.model_times import PROMPTS_OF_A_KERNEL
 from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import Array, Graph, Group, Op, Parallelism, Step
 from genz_core.validity import stack
@@ -104,6 +106,22 @@ class PricedShares:
         first, second = (axis.ravel() for axis in np.meshgrid(rows, columns, indexing="ij"))
         seconds = self._seconds(group(first, second), first.size, "groups", joined)
         return seconds.reshape(self.stages, len(rows), len(columns))
+
+    def further_prompts(self, news: Array, cached: Array) -> tuple[Array, Array]:
+        """Seconds that a piece of a prompt adds to kernels of many, [stages, rows, columns], and
+        what they pay once, [stages].
+
+        Engines read all prompts of a step in one kernel of variable lengths: FlashAttention's
+        `flash_attn_varlen_func` (vLLM, vllm/v1/attention/backends/flash_attn.py), FlashInfer's
+        ragged prefill (SGLang, python/sglang/srt/layers/attention/flashinfer_backend.py).
+        """
+        number, further = PROMPTS_OF_A_KERNEL[1:]
+        many, more = (
+            self.grid(news, cached, partial(Group, sequences)) for sequences in (number, further)
+        )
+        each = (more - many) / (further - number)
+        least = np.maximum(many - number * each, 0.0).max(axis=(1, 2), initial=0.0)
+        return each, least
 
     def expert_nodes(self, most: float) -> Array:
         """Mean tokens of a rank in a step, spaced so closely that the expected number of expert

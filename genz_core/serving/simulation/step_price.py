@@ -143,8 +143,9 @@ class _Stage:
 
     tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank (None
     without experts), and by sampled tokens.  decodes: by number of sequences and context.
-    prompts: by new and cached tokens of one.  joined: see `_Joined`.  alone: `decodes` plus those
-    of `joined`, for a step without prompts.  kept: see `products_s`.
+    prompts: by new and cached tokens of one by itself; further: of one that shares its kernels with
+    many, which pay `prompts_least_s` once.  joined: see `_Joined`.  alone: `decodes` plus those of
+    `joined`, for a step without prompts.  kept: see `products_s`.
     """
 
     tokens: Curve
@@ -152,6 +153,8 @@ class _Stage:
     rows: Curve
     decodes: Surface
     prompts: Surface
+    further: Surface
+    prompts_least_s: float
     joined: Sequence[_Joined]
     alone: Surface
     kept: dict[tuple[float, float, float], float] = field(default_factory=dict, repr=False)
@@ -178,8 +181,15 @@ class _Stage:
             if not prompts:
                 return self.alone(decodes, context)
             seconds = self.decodes(decodes, context)
-        for new, cached in prompts:
-            seconds += self.prompts(new, cached)
+        if len(prompts) == 1:
+            seconds += self.prompts(*prompts[0])
+        elif prompts:
+            longest, together = 0.0, self.prompts_least_s
+            for new, cached in prompts:
+                alone = self.prompts(new, cached)
+                longest = alone if alone > longest else longest
+                together += self.further(new, cached)
+            seconds += together if together > longest else longest
         for shared in self.joined:
             seconds += shared.seconds(rank)
         return seconds
@@ -228,6 +238,7 @@ class ModelTables:
         products = priced.line("tokens", by_tokens)
         experts, head = priced.line("experts", by_experts), priced.line("rows", by_rows)
         decodes, prompts = surfaces()
+        further, least = priced.further_prompts(news, cached)
         shared = [surfaces(place) for place in priced.joined]
         return cls(
             [
@@ -237,6 +248,8 @@ class ModelTables:
                     Curve(by_rows, head[at]),
                     Surface(by_decodes, contexts, decodes[at]),
                     Surface(news, cached, prompts[at]),
+                    Surface(news, cached, further[at]),
+                    float(least[at]),
                     [
                         _Joined(
                             Surface(by_decodes, contexts, first[at]),

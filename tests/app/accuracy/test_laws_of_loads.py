@@ -68,8 +68,9 @@ def utilisation(question: Any, deployed: Any) -> float:
 
 
 def step_rates(question: Any, deployed: Any, users: np.ndarray) -> np.ndarray:
-    """Work that steps do in a second, [kinds of steps, users]: decodes, prompts, and both at the
-    balance of the load; it falls where a further tile of rows or experts begins.
+    """Work that steps do in a second, [kinds of steps, users]: decodes, prompts, those of half the
+    users, and both at the balance of the load; it falls where a further tile of rows or experts
+    begins.
     """
     model = closed_form._served(
         deployed.model, deployed.system, loaded(question, concurrency=users), question.parallelism,
@@ -87,9 +88,11 @@ def step_rates(question: Any, deployed: Any, users: np.ndarray) -> np.ndarray:
     some = np.minimum(
         np.maximum(batching.prompts(decodes), 1.0) * batching.isl, batching.room(beside)
     )
+    half = np.minimum(np.maximum(many / 2.0, 1.0) * batching.isl, room)
     return np.array(
         [
             many / batching.cycle_s(many, none),
+            half / batching.cycle_s(none, half, half),
             room / batching.cycle_s(none, room, room),
             (some + beside / batching.lanes) / batching.cycle_s(beside, some, some),
         ]

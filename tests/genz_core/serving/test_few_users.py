@@ -64,7 +64,7 @@ def test_equal_short_answers_end_together_and_different_ones_part(osl):
     )  # fmt: skip
     together = equal.ttft_s / ((equal.osl - 1.0) * equal.tpot_s)
     apart = different.ttft_s / ((different.osl - 1.0) * different.tpot_s)
-    assert together[0] > 3.0 > apart[0]
+    assert together[0] > 2.0 * apart[0]
 
 
 def test_users_of_one_token_answers_wait_for_the_prompts_of_others():

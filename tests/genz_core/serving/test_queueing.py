@@ -325,6 +325,31 @@ def test_a_wait_outside_of_the_engine_lets_no_more_be_served_than_the_work_on_al
     assert np.all(np.diff(served) >= -1e-6 * most)
 
 
+def test_two_groups_of_users_take_turns_in_answers_of_one_and_of_two_tokens():
+    """Four prompts take 50 ms, four decodes 14 ms: eight users wait for two such steps of prompts,
+    and where the next step is planned meanwhile, of decodes.
+    """
+    one = batching(steps=1.0, ahead_steps=1.0)
+    found = balanced(one)
+    assert found.ttft_s == pytest.approx(2 * 0.05)
+    assert found.requests_per_s == pytest.approx(8 / (2 * 0.05))
+    two = balanced(replace(one, steps=2.0 * ONE))
+    assert two.cycle_s == pytest.approx(0.014)
+    assert two.ttft_s == pytest.approx(2 * (0.05 + 0.014) - 0.014)
+    assert two.requests_per_s == pytest.approx(8 / (2 * (0.05 + 0.014)))
+
+
+def test_more_users_of_one_token_answers_shorten_no_first_token():
+    users = np.unique(np.round(np.geomspace(1, 400, 60)))
+    for lanes in (1, 2, 4):
+        times = Linear(lanes=lanes)
+        first = [
+            float(balanced(batching(times, steps=1.0, lanes=lanes, admitted=n)).ttft_s[0])
+            for n in users
+        ]
+        assert np.all(np.diff(first) > -1e-9)
+
+
 def test_one_token_answers_are_served_at_the_rate_of_reading():
     load = batching(steps=1.0, admitted=100.0)
     found = balanced(load)

@@ -150,12 +150,24 @@ def test_tables_are_within_a_hundredth_between_their_nodes(case):
 
 @pytest.mark.parametrize("case", ["latent, ep", "latent, dp", "hybrid"])
 def test_what_prompts_share_is_paid_once_a_step(case):
-    """The exchange with experts, absorbed projections and convolutions run once for all prompts."""
+    """The exchange with experts, absorbed projections, convolutions and attention run once for all
+    prompts of a step.
+    """
     case, several = CASES[case], 8
-    model, prompt = built(case.model), Group(np.ones(1), 64.0, 0.0)
+    model, prompts = built(case.model), Group(np.full(1, float(several)), 64.0, 0.0)
     seen = read(model, case, [RankWork(32, 32 * 500.0, [(64, 0)] * several)])
-    expected = direct(model, case, Group(np.full(1, 32.0), 1.0, 500.0), *[prompt] * several)
+    expected = direct(model, case, Group(np.full(1, 32.0), 1.0, 500.0), prompts)
     np.testing.assert_allclose(seen, expected, rtol=0.02)
+
+
+@pytest.mark.parametrize("case", ["dense", "latent, ep", "hybrid"])
+def test_prompts_of_a_step_take_as_long_as_a_group_of_them(case):
+    """Engines read all prompts of a step in one kernel of variable lengths."""
+    case = CASES[case]
+    for several, new in ((2, 4096), (16, 512), (64, 128), (256, 32)):
+        seen = read(built(case.model), case, [RankWork(0, 0.0, [(new, 0)] * several)])
+        group = Group(np.full(1, float(several)), float(new), 0.0)
+        np.testing.assert_allclose(seen, direct(built(case.model), case, group), rtol=0.02)
 
 
 @pytest.mark.by_day(8)
