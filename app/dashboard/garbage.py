@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 
 _FULL = 2  # the generation that Streamlit collects
-_LONG_S = 0.005  # processor time of a collection whose survivors are skipped by later ones
-_REST = 100.0  # processor time between two full traversals over that of one
+_LONG_S = 0.008  # processor time of a collection whose survivors are skipped by later ones
+_REST = 50.0  # processor time between two full traversals over that of one
 
 
 @dataclass(slots=True)
