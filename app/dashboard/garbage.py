@@ -1,10 +1,9 @@
 """Garbage collection in the server's process.
 
 Streamlit requests a full collection after every run, which traverses every object: 140 ms with the
-libraries and the models loaded.  When a collection takes long, what survives it is therefore skipped
-by later ones, so that each traverses only what was made lately.  Survivors are not skipped at once:
-every run survives the collection at its own end.  From time to time a full traversal frees ended
-sessions.
+libraries and the models loaded.  Once a collection takes long, its survivors are therefore skipped
+by later ones, so that each traverses only what was made lately; not sooner, because every run
+survives the collection at its own end.  From time to time a full traversal frees ended sessions.
 """
 
 import functools
@@ -13,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 _FULL = 2  # the generation that Streamlit collects
-_LONG_S = 0.008  # processor time of a collection whose survivors are skipped by later ones
+_LONG_S = 0.005  # processor time of a collection whose survivors are skipped by later ones
 _REST = 50.0  # processor time between two full traversals over that of one
 
 

@@ -107,23 +107,16 @@ def _quickly_priced(searched: Searched) -> Priced:
 
 
 def frontier_curves(many: Several) -> Curves | None:
-    """The curves of the families of questions; None while a job prices many of them, with its
-    progress drawn.
+    """The curves of the families of questions; None while a job prices them, with its progress
+    drawn.
 
     Raises:
         RidgelineError: as `app.decide.plan_query.curves_as_job`.
     """
-    if sum(_shapes(searched) for _, searched in many) <= searching.CURVES_AT_ONCE:
-        return _curves(many)
     found: Curves | None = shared_result(
         _CURVES, searching.curves_as_job, many, "Pricing every load", lane=PRICING
     )
     return found
-
-
-@caches.by_setup(16)
-def _curves(many: Several) -> Curves:
-    return searching.curves_as_job(many)
 
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:

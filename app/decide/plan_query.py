@@ -25,9 +25,8 @@ from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, 
 from genz_core.errors import RidgelineError
 from genz_core.types import System
 
-#: Numbers of degrees up to which a plan (half a second), and curves (a third, with every load), are
-#: priced while a page waits; meanwhile the pages of all other visitors are slower.
-PLAN_AT_ONCE, CURVES_AT_ONCE = 150, 36
+#: Number of degrees up to which a plan is priced while a page waits: about half a second.
+PLAN_AT_ONCE = 150
 
 
 @dataclass(frozen=True, slots=True)
