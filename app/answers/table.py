@@ -135,7 +135,9 @@ def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
 
 
 def folded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row for a reader: both ends of an interval in one cell, which says if there is none."""
+    """A row for a reader: both ends of an interval in one cell, which says if there is none, and
+    bytes with their unit.
+    """
     lows = {ends(name)[0]: name for name in row if ends(name)[0] in row and name in COLUMNS}
     dropped = {ends(name)[1] for name in lows.values()}
     if lows:
@@ -149,7 +151,9 @@ def folded(row: Mapping[str, Any]) -> dict[str, Any]:
             unknown = value is None or high is None or row[name] != row[name]
             shown[f"{plain} 80 %"] = "" if unknown else COLUMNS[name].span(value, high)
         elif key not in dropped:
-            shown[key] = value
+            amount = isinstance(value, float | int) and key in COLUMNS
+            in_bytes = amount and COLUMNS[key].unit == "bytes"
+            shown[key] = COLUMNS[key].words(value) if in_bytes else value
     return shown
 
 

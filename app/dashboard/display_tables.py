@@ -31,8 +31,8 @@ _SHARES = ("share", "of bound")
 _OF_LOAD = (
     "ttft_s", "bound_ttft_s", "latency_s", "bound_latency_s", "tpot_s", "bound_tpot_s", "e2e_s",
     "output_tokens_per_s", "output_tokens_per_s_per_device", "sequences_per_s",
-    "sequences_per_s_per_device", "running", "utilisation", "memory_bytes_per_device",
-    "usd_per_million_tokens", "joules_per_token",
+    "sequences_per_s_per_device", "running", "utilisation", "prompt_share",
+    "memory_bytes_per_device", "usd_per_million_tokens", "joules_per_token",
 )  # fmt: skip
 #: Height of a table's row, of its header and of its frame, at the theme's font size.
 _ROW_PX, _FRAME_PX = 33, 3

@@ -108,13 +108,13 @@ def _apart(resolved: Resolved, rate: float, running: float) -> tuple[Resolved, f
 def _prefill_share(served: ServingEstimate, rate: float, running: float, replicas: int) -> float:
     """Share of the replicas' time that prompts take.
 
-    It is the time that a user waits for the prompts of the other running requests and for its own;
-    if no user waits for another's prompt (one user, or all are prefilled together), it is the time
-    of all prompts.
+    In a closed loop it is the time that a user waits for the prompts of the other running requests
+    and for its own; if no user waits for another's prompt (one user, or all are prefilled
+    together), and at a rate, it is the time of all prompts.
     rate: of requests [1/s].  running: requests in flight.
     """
-    every, waited = rate * float(served.prefill_s[0]), float(served.utilisation[0])
-    share = waited + every / running if waited else every / replicas
+    every, waited = rate * float(served.prefill_s[0]), float(served.prompt_share[0])
+    share = waited + every / running if waited > 0.0 else every / replicas
     return float(np.clip(share, 0.0, 1.0))
 
 

@@ -58,6 +58,7 @@ def plan_words(plan: Named) -> dict[str, Any]:
         if share is not None
     ]
     cost = plan["usd_per_mtok"]
+    busy = "prompt_share" if plan["utilisation"] is None else "utilisation"
     return {
         COLUMNS["devices"].head: f"{plan['devices']} × {plan['system']}",
         "Deployment": short(plan),
@@ -68,7 +69,7 @@ def plan_words(plan: Named) -> dict[str, Any]:
         },
         COLUMNS["margins"].head: ", ".join(margins) or "–",
         COLUMNS["probability"].head: chance(plan),
-        COLUMNS["utilisation"].head: quantities.percent(plan["utilisation"]),
+        COLUMNS[busy].head: quantities.percent(plan[busy]),
     }
 
 

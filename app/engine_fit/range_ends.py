@@ -2,8 +2,7 @@
 
 Serving runs of one engine and model are split at each value of their users, lengths or
 tensor-parallel degree; runs on one side predict those on the other, whose recipe is known.
-`hardware_db/beyond_range.yaml` uses the result for intervals that are not widened by the distance
-from measured runs.
+`hardware_db/beyond_range.yaml` uses the result.
 
     python -m app.engine_fit.range_ends
 
@@ -16,14 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from app.answers.table import TableFormat, render
 from app.engine_fit.fit_files import ENGINES, write_table
 from genz_core.measured_runs import LATENTS, SIZES, MeasuredRuns
 from genz_core.types import Array
 from hardware_db.engine_files import engine_names
-from hardware_db.intervals import held_out_interval, stretch
+from hardware_db.intervals import LEVEL, held_out_interval, stretch
 from hardware_db.measured_runs import FIGURES, runs_of
 
 #: The size that each figure depends on if no request queues.
@@ -98,21 +96,15 @@ def _missed(run: FarRun, known: str) -> float:
 
 
 def growth(distances: Array, missed: Array) -> float:
-    """Growth of the width per unit of distance that maximises the likelihood of Laplace
-    residuals.
-    """
-
-    def unlikely(rate: float) -> float:
-        wide = 1.0 + rate * distances
-        return float(np.log(np.mean(missed / wide)) + np.mean(np.log(wide)))
-
-    return float(minimize_scalar(unlikely, bounds=(0.0, 5.0), method="bounded").x)
+    """Least growth of the width per unit of distance with which intervals hold `LEVEL` of runs."""
+    return float(np.quantile(np.maximum(missed - 1.0, 0.0) / distances, LEVEL))
 
 
 def range_ends() -> list[dict[str, Any]]:
     """One row per figure, state of knowledge and distance: runs, coverage, and the overall growth.
 
-    known: "recipe", widened by novelty, or "none", for a model without served runs.
+    known: "recipe", widened by novelty, or "none", for a model without served runs.  Coverage is
+    without the growth.
     """
     every = list(far_runs())
     rows = []

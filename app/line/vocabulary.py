@@ -38,7 +38,9 @@ FILLERS = frozenset(
     (
         "on", "of", "at", "in", "with", "under", "for", "the", "a", "an", "and", "or", "to",
         "by", "using", "run", "running", "is", "my", "what", "does", "do", "how", "fast",
-        "requests", "request", "tokens", "token", "per", "each", "second", "have", "i", "carry"
+        "requests", "request", "tokens", "token", "per", "each", "second", "have", "i", "carry",
+        "can", "will", "would", "much", "cost", "costs", "serve", "serves", "serving", "way",
+        "it", "we", "me", "please",
     )
 )  # fmt: skip
 #: Numbers that are written as words.

@@ -101,6 +101,7 @@ class _Served:
     running: Array
     capacity: Array
     utilisation: Array
+    prompt_share: Array
     memory_bytes: Array
     bound_prefill_s: Array
     bound_tpot_s: Array
@@ -144,6 +145,7 @@ def _columns(
     columns |= {
         "max_num_seqs": np.where(limit > 0, limit, family.resolved.engine.max_sequences),
         "utilisation": served.utilisation,
+        "prompt_share": served.prompt_share,
         "running": served.running * replicas,
         "capacity": served.capacity * replicas,
         "memory_bytes": served.memory_bytes,

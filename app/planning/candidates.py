@@ -26,8 +26,8 @@ CHOICES = (
 )  # fmt: skip
 #: Columns that describe a deployment, beside its figures.
 FACTS = (
-    "utilisation", "running", "capacity", "memory_bytes", "usable_bytes", "offloaded_bytes",
-    "bound_ttft_s", "bound_tpot_s",
+    "utilisation", "prompt_share", "running", "capacity", "memory_bytes", "usable_bytes",
+    "offloaded_bytes", "bound_ttft_s", "bound_tpot_s",
 )  # fmt: skip
 #: Distance of its load from measured ones, see `genz_core.serving.Novelty`.
 NOVELTY = ("ttft_novelty", "tpot_novelty", "users")
@@ -67,6 +67,14 @@ class Candidates:
     def row(self, at: int) -> dict[str, float]:
         """The columns of a candidate."""
         return {name: float(column[at]) for name, column in self.columns.items()}
+
+    @property
+    def busy(self) -> Array:
+        """Measure of the load by which deployments of a family are compared: utilisation, or the
+        share of prompts in a closed loop.
+        """
+        use = self.columns["utilisation"]
+        return np.where(np.isnan(use), self.columns["prompt_share"], use)
 
     @property
     def novelty(self) -> Novelty:

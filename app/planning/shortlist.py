@@ -199,19 +199,20 @@ class _Trials:
     def _worth(self, at: int) -> bool:
         """Whether a candidate may meet the targets, given the simulations of its family."""
         columns, family = self.found.candidates.columns, int(self.found.candidates.family[at])
-        if columns["utilisation"][at] >= self.overloaded.get(family, np.inf):
+        use = self.found.candidates.busy[at]
+        if use >= self.overloaded.get(family, np.inf):
             return False
         for target in self.found.targets:
             column = target.figure.column
             if target.figure.latency and (family, column) in self.scale:
-                factor = float(self._factor(family, column, columns["utilisation"][at]))
+                factor = float(self._factor(family, column, use))
                 if columns[column][at] * factor * _CLOSE > target.value:
                     return False
         return True
 
     def _factor(self, family: int, column: str, use: ArrayLike) -> Array:
-        """Simulated over closed-form value of a figure in a family's simulations, at each
-        utilisation.
+        """Simulated over closed-form value of a figure in a family's simulations, at each load
+        (`Candidates.busy`).
 
         The ratio is that of the busiest simulation that is no busier; candidates less busy than all
         simulated ones get at most a part of it.
@@ -259,7 +260,7 @@ class _Trials:
         them.
         """
         before, after = self.found.candidates.columns, self.result.candidates.columns
-        family, use = int(self.found.candidates.family[at]), float(before["utilisation"][at])
+        family, use = int(self.found.candidates.family[at]), float(self.found.candidates.busy[at])
         for name, value in outcome.figures.items():
             if np.isfinite(value):
                 self.scale.setdefault((family, name), {})[use] = value / before[name][at]
@@ -327,11 +328,10 @@ class _Trials:
         known = np.isin(np.arange(len(candidates)), list(self.result.rejected))
         for family, column in self.scale:
             rest = (candidates.family == family) & ~known
-            use = candidates.columns["utilisation"][rest]
-            candidates.columns[column][rest] *= self._factor(family, column, use)
+            candidates.columns[column][rest] *= self._factor(family, column, candidates.busy[rest])
         for family, use in self.overloaded.items():
             rest = (candidates.family == family) & (candidates.status == "ok")
-            candidates.status[rest & (candidates.columns["utilisation"] >= use)] = OVERLOADED
+            candidates.status[rest & (candidates.busy >= use)] = OVERLOADED
 
 
 def _copied(candidates: Candidates) -> Candidates:

@@ -31,8 +31,6 @@ NUMBERS: Mapping[str, str] = {
 }
 #: Degrees that count with a single distance, since devices are their product.
 _DEGREES = ("tp", "pp", "dp", "ep", "cp", "devices")
-#: Numbers whose distance is already part of the novelty of a load.
-_AMONG_RUNS = ("users", "isl", "osl", *_DEGREES)
 #: Sizes that do not affect a first token.
 _LATER = ("osl",)
 
@@ -62,14 +60,13 @@ class Evidence:
         """Which configurations have an unmeasured category, [configs] or one for all."""
         return np.any(np.broadcast_arrays(False, *self.unmeasured.values()), axis=0)
 
-    def distance(self, *, first_token: bool = False, among_runs: bool = False) -> Array:
+    def distance(self, *, first_token: bool = False) -> Array:
         """Distance of the numbers beyond the measured range, in natural logarithms.
 
         Users and lengths add; degrees and devices count once, by the farthest of them.
-        first_token: for a figure that does not depend on the output's length.  among_runs: without
-        the sizes whose distance `genz_core.measured_runs` already accounts for.
+        first_token: for a figure that does not depend on the output's length.
         """
-        left_out = (*(_LATER if first_token else ()), *(_AMONG_RUNS if among_runs else ()))
+        left_out = _LATER if first_token else ()
         kept = {name: far for name, far in self.beyond.items() if name not in left_out}
         degrees = [far for name, far in kept.items() if name in _DEGREES]
         others = [far for name, far in kept.items() if name not in _DEGREES]

@@ -178,7 +178,6 @@ def _known(
 ) -> dict[str, Interval | None]:
     hypothetical = hardware_db.is_hypothetical(system)
     tier = "" if hypothetical else validated_tier(system.latency)
-    without, recipe = of.without, engine.measured_on == "recipe" and not engine.unmeasured
 
     def under(metric: str, profile: EngineProfile) -> Interval | None:
         if of.kind is not None and metric in _NOVELTY:
@@ -193,10 +192,8 @@ def _known(
             found = wider(found, under(metric, replace(engine, measured_on="")))
         if found is None:
             return None
-        stretched = recipe and novelty is not None and metric in _NOVELTY
-        first = figure in _FIRST_TOKEN
-        distance = of.distance(first_token=first, among_runs=stretched)
-        return found.widened(distance, without, of.load)
+        distance = of.distance(first_token=figure in _FIRST_TOKEN)
+        return found.widened(distance, of.without, of.load)
 
     return {
         figure: next(filter(None, (known(figure, metric) for metric in metrics)), None)

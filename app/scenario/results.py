@@ -239,7 +239,8 @@ class Served(FiguresByName):
 
     Figures by name, floats, or arrays [loads] where an argument was one, SI units: ttft_s,
     tpot_s, their medians, e2e_s with *_low_s and *_high_s (80 %), output_tokens_per_s,
-    output_tokens_per_s_per_device, interactivity, running, capacity, utilisation, status.
+    output_tokens_per_s_per_device, interactivity, running, capacity, utilisation,
+    prompt_share, status.
     """
 
     resolved: Resolved

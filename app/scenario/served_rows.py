@@ -36,8 +36,10 @@ _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_exp
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
 OTHERS = (
     "prefill_s", "wait_s", "output_tokens_per_s", "output_tokens_per_s_per_device",
-    "interactivity", "running", "capacity", "utilisation",
+    "interactivity", "running", "capacity", "utilisation", "prompt_share",
 )  # fmt: skip
+#: Those that a load has by its kind: one at a rate, the other in a closed loop.
+_BY_KIND = ("utilisation", "prompt_share")
 
 
 def deployed(query: Query, arrays: Mapping[str, Array] | None = None) -> Resolved:
@@ -273,10 +275,11 @@ def columns(
         if closed
         else dict.fromkeys(THROUGHPUT_ENDS, rate)  # throughput equals the arrival rate
     )
+    rest = {name: _column(result, name) for name in others}
     return {
         "status": result.status,
         **timed,
-        **{name: _column(result, name) for name in others},
+        **{n: one for n, one in rest.items() if n not in _BY_KIND or not np.all(np.isnan(one))},
         **trusted,
         **_of_tiers(result),
     }

@@ -30,7 +30,7 @@ class Balance:
 
     running: admitted requests.  ttft_s, ttft_median_s: of a request; cycle_s: between two of its
     decode steps.  outside_s: part of TTFT that measured runs attribute to waits outside of steps.
-    requests_per_s: completed.  utilisation: see `ServingEstimate`.
+    requests_per_s: completed.  utilisation, prompt_share: see `ServingEstimate`.
     most_per_s: sustained request rate of the deployment, infinite in a closed loop.
     """
 
@@ -41,6 +41,7 @@ class Balance:
     cycle_s: Array
     requests_per_s: Array
     utilisation: Array
+    prompt_share: Array
     most_per_s: Array
 
     def no_slower(self, two: Balance) -> Balance:
@@ -69,7 +70,8 @@ class Balance:
             outside_s=mean(self.outside_s, one.outside_s),
             cycle_s=self.cycle_s,
             requests_per_s=1.0 / mean(1.0 / self.requests_per_s, 1.0 / one.requests_per_s),
-            utilisation=mean(self.utilisation, one.utilisation),
+            utilisation=self.utilisation,
+            prompt_share=mean(self.prompt_share, one.prompt_share),
             most_per_s=self.most_per_s,
         )
 
@@ -138,7 +140,8 @@ def _closed_loop(
         outside_s=inside * (late - 1.0),
         cycle_s=cycle,
         requests_per_s=served * ranks,
-        utilisation=np.where(reader, 1.0, 1.0 - np.minimum(pace.plain_s[of] * steps / cycle, 1.0)),
+        utilisation=np.full_like(mean, np.nan),
+        prompt_share=np.where(reader, 1.0, 1.0 - np.minimum(pace.plain_s[of] * steps / cycle, 1.0)),
         most_per_s=np.full_like(mean, np.inf),
     )
 
@@ -270,6 +273,7 @@ def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: 
         cycle_s=cycle,
         requests_per_s=rate,
         utilisation=utilisation,
+        prompt_share=np.full_like(mean, np.nan),
         most_per_s=most_per_s * ranks,
     )
 

@@ -241,6 +241,7 @@ class _Asked:
             outside_s=self.before_s - self.read.engine.host_request_s,
             capacity=writer.capacity * workers,
             utilisation=found.use,
+            prompt_share=np.full_like(found.use, np.nan),
             output_tokens_per_s=masked(served * writer.osl * self.traffic.sharing.kept),
             osl=writer.osl,
             devices=np.broadcast_to(devices, (self.size,)),

@@ -33,7 +33,7 @@ def figures(
     )
     decode_s = correction.seconds(decode_s, decode_host, bound_decode)
     prefill_s = correction.seconds(prefill_s, prefill_host, bound_prefill, reads=True)
-    over = (balance.utilisation >= 1.0) & (served.status == "ok") & np.isfinite(balance.most_per_s)
+    over = (balance.utilisation >= 1.0) & (served.status == "ok")
     offered = np.broadcast_to(balance.requests_per_s, served.status.shape)
     messages = served.messages | served.blocked(users)
     for at in np.flatnonzero(over):
@@ -70,6 +70,7 @@ def figures(
         outside_s=balance.outside_s,
         capacity=served.capacity,
         utilisation=balance.utilisation,
+        prompt_share=balance.prompt_share,
         output_tokens_per_s=masked(per_s * served.osl * served.traffic.sharing.kept),
         osl=served.osl,
         devices=cast(Array, served.parallelism.devices),

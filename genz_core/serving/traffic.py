@@ -83,8 +83,9 @@ class ServingEstimate:
     loads from measured ones.  outside_s: part of a TTFT that measured runs attribute to waits
     outside of steps.
     capacity: sequences whose cache fits.  ranks: attention data parallel ranks that share the load.
-    memory: with one sequence per rank.  utilisation: share of time spent on prompts (closed
-    loop) or of the highest rate the deployment sustains (open loop).
+    memory: with one sequence per rank.  utilisation: requests per second over the highest rate
+    that the deployment sustains, NaN in a closed loop without a prefill pool.  prompt_share: by
+    which prompts lengthen a step of decodes, as a share of it, NaN but in such a closed loop.
     prefill_s: a single prompt; the rest of a TTFT is `wait_s`.  decode_step_s: the steady step
     divided by the tokens that a sequence gains in it (one, more with drafts).  bound_*: bounds of
     both.
@@ -109,6 +110,7 @@ class ServingEstimate:
     outside_s: Array
     capacity: Array
     utilisation: Array
+    prompt_share: Array
     output_tokens_per_s: Array
     osl: Array
     devices: Array

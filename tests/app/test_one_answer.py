@@ -112,7 +112,7 @@ def test_a_load_has_one_answer(scenario: dict[str, Any]):
         assert compared[name].startswith(f"{value} [{span_of(module, name)}]")
     page = opened("serving", **asked)
     assert not page.exception and not page.error
-    table = next(frame.value for frame in page.dataframe if "utilisation" in frame.value)
+    table = next(frame.value for frame in page.dataframe if "prompt_share" in frame.value)
     row = table[table["concurrency"] == scenario["batch"]].iloc[0]
     figures = [name for name in module if isinstance(module[name], float)]
     assert {"ttft_s", "tpot_s", "output_tokens_per_s", "running"} <= set(figures)

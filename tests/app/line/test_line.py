@@ -78,6 +78,7 @@ def test_parts_are_understood_in_any_order(seed: int):
         ("up to 8 x h100", {"system": H100, "devices": "1:8"}),
         ("2 to 16 h100", {"system": H100, "devices": "2:16"}),
         ("h100 5 users", {"system": H100, "concurrency": 5}),
+        ("how much would it cost to serve 10/s on h100", {"system": H100, "rate": 10.0}),
         ("gaudi 3", {"system": "gaudi3"}), ("rtx 4090", {"system": "rtx-4090"}),
         ("8xh100", {"system": H100, "tp": 8}),
         ("2 nodes of 8 h100", {"system": H100, "tp": 16}),

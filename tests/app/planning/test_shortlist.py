@@ -69,8 +69,10 @@ def test_a_mean_that_misses_its_target_when_simulated_is_no_plan(monkeypatch):
 
 def test_what_is_recommended_meets_its_targets_with_arrivals_that_did_not_choose_it(monkeypatch):
     found = search(asked())
-    first = found.candidates.row(int(found.order[0]))
-    calls = pretend(monkeypatch, lambda row, draw: 1.0 + 100.0 * (draw > 0 and row == first))
+    first = found.candidates.row(int(found.order[0]))["tpot_s"]
+    calls = pretend(
+        monkeypatch, lambda row, draw: 1.0 + 100.0 * (draw > 0 and row["tpot_s"] == first)
+    )
     short = shortlist(found)
     assert short.plans and set(short.rejected) == {int(found.order[0])}
     for one in short.plans:
@@ -93,7 +95,8 @@ def test_figures_of_a_plan_are_simulated_and_throughput_follows_by_littles_law(m
 def test_plans_stand_in_the_order_of_their_simulated_figures(monkeypatch):
     found = search(asked("tpot < 200ms", {"concurrency": 32}, top=4))
     first = int(found.order[0])
-    pretend(monkeypatch, lambda row, draw: 3.0 if row == found.candidates.row(first) else 1.0)
+    slow = found.candidates.row(first)["tpot_s"]
+    pretend(monkeypatch, lambda row, draw: 3.0 if row["tpot_s"] == slow else 1.0)
     short = shortlist(found)
     costs = [short.candidates.row(one.at)["usd_per_mtok"] for one in short.plans]
     assert costs == sorted(costs) and short.plans[0].at != first

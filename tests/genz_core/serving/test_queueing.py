@@ -283,7 +283,7 @@ def test_what_is_not_plain_decoding_is_in_use():
     decodes = float(found.requests_per_s[0]) * 10 * float(found.cycle_s[0])
     assert 1 < decodes < 2
     fewest, most = (1 - (0.01 + 1e-3 * many) / found.cycle_s for many in (2.0, decodes))
-    assert fewest < found.utilisation < most  # more of them decode in a step than at a time
+    assert fewest < found.prompt_share < most  # more of them decode in a step than at a time
 
 
 def burst(load, found):
@@ -329,6 +329,6 @@ def test_one_token_answers_are_served_at_the_rate_of_reading():
     load = batching(steps=1.0, admitted=100.0)
     found = balanced(load)
     assert found.requests_per_s == pytest.approx(float(load.prompts_per_s()[0]))
-    assert found.utilisation == 1.0
+    assert found.prompt_share == 1.0
     idle = balanced(replace(load, admitted=1.0 * ONE, others=0 * ONE))
     assert idle.requests_per_s == pytest.approx(1 / (0.01 + 100e-4), rel=1e-5)
