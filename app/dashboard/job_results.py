@@ -19,8 +19,8 @@ from app.jobs.job_files import Work
 from genz_core.errors import RidgelineError
 from hardware_db import data_folder
 
-#: Results by the names of their jobs and what was asked.
-RESULTS = caches.by_bytes(24 << 20)
+#: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
+RESULTS = caches.by_bytes(8 << 20)
 
 
 def shared_result(
