@@ -3,11 +3,14 @@
 Streamlit requests a full collection after every run, which traverses every object: 140 ms with the
 libraries and the models loaded.  Once a collection takes long, its survivors are therefore skipped
 by later ones, so that each traverses only what was made lately; not sooner, because every run
-survives the collection at its own end.  From time to time a full traversal frees ended sessions.
+survives the collection at its own end.  From time to time a full traversal frees ended sessions,
+and what is free goes back to the system.
 """
 
+import ctypes
 import functools
 import gc
+import sys
 import time
 from dataclasses import dataclass
 
@@ -38,10 +41,17 @@ class Survivors:
         if self.everything or took_s > _LONG_S:
             gc.freeze()
         if self.everything:
+            _give_back()
             self.everything, self.rests_until_s = False, time.process_time() + _REST * took_s
         elif time.process_time() > self.rests_until_s:
             gc.unfreeze()
             self.everything = True
+
+
+def _give_back() -> None:
+    """Give free memory back to the system: glibc does so by itself only at the end of its heap."""
+    if sys.platform == "linux":
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
 
 
 @functools.cache
