@@ -288,10 +288,14 @@ class _Steps:
         sizes = [getattr(laid, name) for name in _SIZES]
         shape = np.broadcast_shapes(*map(np.shape, sizes))
         split = repeated(self.split, math.prod(shape[:-1]))
-        sequences, new, cached, prompt = (
+        every = [
             size.ravel() if np.shape(size) == shape else np.broadcast_to(size, shape).ravel()
             for size in sizes
-        )
+        ]
+        of = None
+        if split is self.split and shape[-1] > 1:  # of several loads, in one split
+            every, of = _distinct(every)
+        sequences, new, cached, prompt = every
         group = replace(
             laid,
             sequences=sequences * np.asarray(split.dp, dtype=float),
@@ -305,8 +309,21 @@ class _Steps:
         for share in shares:
             of_share = self.shares == share
             on_stages = self.by_stage[:, of_share] @ time[of_share]
+            if of is not None:
+                on_stages = on_stages[:, of]
             found[share] = on_stages.reshape(len(on_stages), *shape)
         return found
+
+
+def _distinct(sizes: list[Array]) -> tuple[list[Array], Places | None]:
+    """Sizes [steps] once each if at most one of them varies, and the place of every step there."""
+    varying = [size for size in sizes if (size != size[0]).any()]
+    if len(varying) > 1:
+        return sizes, None
+    _, first, of = np.unique(
+        varying[0] if varying else sizes[0], return_index=True, return_inverse=True
+    )
+    return [size[first] for size in sizes], of
 
 
 _SIZES = ("sequences", "new_tokens", "cached_tokens", "prompt")

@@ -17,6 +17,8 @@ from genz_core.types import Array, Mask
 
 PERCENTILES = (50, 90, 95, 99)
 _MOST_SAMPLES = 4096
+#: Steps whose gaps are counted in one go.
+_MOST_PENDING = 4096
 #: Gaps between tokens are counted in classes of 0.5 % of their logarithm.
 _GAP_CLASS = math.log(1.005)
 SERIES = ("time_s", "running", "waiting", "kv_use", "decode_step_s", "preemptions")
@@ -177,24 +179,27 @@ class Recorder:
         self._pools = pools
         self.watch([worker for pool in pools for worker in pool])
         self._now = 0.0
-        self._arrival = np.full(size, np.nan)
-        self._queued = [np.nan] * size
-        self._first = [np.nan] * size
-        self._last = [np.nan] * size
+        self._arrival = [math.nan] * size
+        self._queued: list[float | None] = [None] * size
+        self._first: list[float | None] = [None] * size
+        self._last = [math.nan] * size
         self._cached = [0] * size
         self._rank = [-1] * size
         self._loads: dict[int, Load] = {}
         self._refused = np.zeros(size, dtype=bool)
         self._gaps: dict[int, int] = {}  # of steps with individually drawn times
         self._drawn_together: dict[int, int] = {}
+        # of steps that are not yet among the gaps: seconds of one, number, and decoding sequences
+        self._pending: tuple[list[float], list[int], list[int]] = ([], [], [])
         self._samples: list[tuple[float, ...]] = []
         self._every = 1
+        self._to_a_sample = 1
         self._steps = 0
-        self._events = 0
 
     def watch(self, workers: Sequence[Worker]) -> None:
         """Take samples from these workers from now on."""
         self._ranks = [rank for worker in workers for rank in worker.ranks]
+        self._workers = [worker for pool in self._pools for worker in pool]
         self._capacity = sum(rank.cache.capacity for rank in self._ranks)
 
     def arrives(self, row: int, now: float) -> None:
@@ -210,7 +215,7 @@ class Recorder:
         """Record that a piece of a prompt is about to be prefilled; `cached` tokens need no
         prefill.
         """
-        if math.isnan(self._queued[row]):
+        if self._queued[row] is None:
             self._queued[row] = now
             self._cached[row] = cached
 
@@ -218,14 +223,14 @@ class Recorder:
         """Record that a request waits for cached blocks of its prompt before its first prefill
         step.
         """
-        if math.isnan(self._queued[row]):
+        if self._queued[row] is None:
             self._loads[row] = load
 
     def began(self, job: Job, now: float) -> None:
         """Record that a prompt was prefilled, for the first time or again, and a token
         generated.
         """
-        if math.isnan(self._first[job.row]):
+        if self._first[job.row] is None:
             self._first[job.row] = now
         elif now > job.stopped_s:
             self._gap(now - job.stopped_s, 1)
@@ -243,7 +248,7 @@ class Recorder:
 
         If this pool also delivers the first token of the previous pool, that happens on admission.
         """
-        if math.isnan(self._first[job.row]):
+        if self._first[job.row] is None:
             self._first[job.row] = flight.start_s
             return
         self._gap(flight.start_s + flight.step_s - job.stopped_s, 1)
@@ -251,21 +256,24 @@ class Recorder:
 
     def stepped(self, flight: Flight, now: float) -> None:
         """Record the end of some equal steps."""
-        self._steps += flight.steps
-        self._events += 1
+        steps = flight.steps
+        self._steps += steps
         self._now = now
-        decoded = flight.decoded
-        if decoded and self._counting:
-            at = round(math.log(flight.step_s) / _GAP_CLASS)
-            self._gaps[at] = self._gaps.get(at, 0) + decoded
-            if flight.steps > 1:
-                together = decoded * (flight.steps - 1)
-                self._drawn_together[at] = self._drawn_together.get(at, 0) + together
-        if self._events % self._every == 0:
+        if flight.decoded and self._counting:
+            seconds, numbers, decoded = self._pending
+            seconds.append(flight.step_s)
+            numbers.append(steps)
+            decoded.append(flight.decoded)
+            if len(seconds) >= _MOST_PENDING:
+                self._count_pending()
+        self._to_a_sample -= 1
+        if not self._to_a_sample:
             self._sample(now, flight.step_s)
+            self._to_a_sample = self._every
 
     def answers(self) -> Simulation:
-        first, last = np.array(self._first), np.array(self._last)
+        first, last = np.array(self._first, dtype=float), np.array(self._last)
+        arrival = np.array(self._arrival)
         outputs = self._requests.output_tokens
         gaps, gap_counts = self._spread_gaps()
         rows = np.arange(len(outputs))
@@ -274,11 +282,11 @@ class Recorder:
             tpot = np.where(outputs > 1, (last - first) / (outputs - 1.0), np.nan)
         return Simulation(
             requests=self._requests,
-            arrival_s=self._arrival,
-            ttft_s=first - self._arrival,
+            arrival_s=arrival,
+            ttft_s=first - arrival,
             tpot_s=tpot,
-            e2e_s=last - self._arrival,
-            queue_s=np.array(self._queued) - self._arrival,
+            e2e_s=last - arrival,
+            queue_s=np.array(self._queued, dtype=float) - arrival,
             cached_tokens=np.array(self._cached, dtype=float),
             rank=np.array(self._rank),
             refused=self._refused,
@@ -323,9 +331,8 @@ class Recorder:
     @property
     def _preemptions(self) -> int:
         preemptions = 0
-        for pool in self._pools:
-            for worker in pool:
-                preemptions += worker.preemptions
+        for worker in self._workers:
+            preemptions += worker.preemptions
         return preemptions
 
     def _gap(self, seconds: float, count: int) -> None:
@@ -334,6 +341,24 @@ class Recorder:
             at = round(math.log(seconds) / _GAP_CLASS)
             self._gaps[at] = self._gaps.get(at, 0) + count
 
+    def _count_pending(self) -> None:
+        """Count the gaps of the pending steps.
+
+        The first of several steps taken together counts as one whose time was drawn individually.
+        """
+        seconds, numbers, decoded = self._pending
+        self._pending = [], [], []
+        classes, of = np.unique(
+            np.rint(np.log(seconds) / _GAP_CLASS).astype(int), return_inverse=True
+        )
+        steps, counts = np.array(numbers), np.array(decoded)
+        first = np.bincount(of, counts).astype(int).tolist()
+        later = np.bincount(of, counts * (steps - 1)).astype(int).tolist()
+        for at, one, more in zip(classes.tolist(), first, later, strict=True):
+            self._gaps[at] = self._gaps.get(at, 0) + one
+            if more:
+                self._drawn_together[at] = self._drawn_together.get(at, 0) + more
+
     def _spread_gaps(self) -> tuple[Array, Array]:
         """Classes of gaps and their counts, after applying the jitter of the last pool.
 
@@ -341,6 +366,7 @@ class Recorder:
         and one without any: this keeps the variance of n individual draws about their mean.
         """
         jitter = self._pools[-1][0].jitter
+        self._count_pending()
         plain = {at: self._gaps.get(at, 0) + self._drawn_together.get(at, 0) for at in self._gaps}
         if jitter is None or not plain:
             there = sorted(plain)
@@ -360,7 +386,8 @@ class Recorder:
         running = waiting = 0
         used = 0.0
         for rank in self._ranks:
-            running += rank.running
+            for lane in rank.lanes:
+                running += lane.count + len(lane.prefilling)
             waiting += len(rank.waiting) + len(rank.mail)
             used += rank.cache.used
         use = used / self._capacity

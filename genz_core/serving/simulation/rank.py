@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from collections.abc import Sequence
 
 from genz_core.serving.simulation.cache import KvCache
 from genz_core.serving.simulation.requests import Prefix
@@ -128,10 +129,12 @@ class Lane:
             heapq.heappop(ends)
         return 0
 
-    def ended(self) -> list[Job]:
+    def ended(self) -> Sequence[Job]:
         """Remove the sequences that have generated all their tokens."""
-        jobs: list[Job] = []
         ends, step = self._ends, self.step
+        if not ends or ends[0][0] > step:
+            return ()
+        jobs: list[Job] = []
         while ends and ends[0][0] <= step:
             _, _, stay, job = heapq.heappop(ends)
             if job.entered >= 0 and job.stays == stay:

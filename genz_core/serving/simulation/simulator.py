@@ -19,8 +19,6 @@ from genz_core.types import Array
 
 Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
-#: Pool, index of a worker in it, and its lane.
-Place: TypeAlias = tuple[int, int, int]
 #: Time [s], kind, serial number, and what the kind needs.
 Event: TypeAlias = tuple[float, int, int, Any]
 #: Order of simultaneous events.
@@ -141,8 +139,6 @@ class Simulator:
         self._arriving = 0
         self._open = 0
         self._stopped = False
-        self._lands: dict[Place, int] = {}
-        self._due: set[Place] = set()
         workers = [pool.workers for pool in pools]
         self._record = Recorder(requests, workers, counted or range(len(requests)))
         self._homes = [
@@ -162,21 +158,24 @@ class Simulator:
             InvalidValue: requests that no scheduler ever admits.
         """
         self._begin()
-        while self._events and not self._stopped:
-            now, kind, serial, payload = heapq.heappop(self._events)
+        events = self._events
+        while events and not self._stopped:
+            now, kind, serial, payload = heapq.heappop(events)
             if kind == _LANDS:
-                self._land(now, serial, payload)
+                self._land(now, serial, *payload)
             elif kind == _ARRIVES:
                 self._arriving -= 1
                 if self._later_arrivals:
-                    heapq.heappush(self._events, self._later_arrivals.pop())
+                    heapq.heappush(events, self._later_arrivals.pop())
                 self._arrive(now, *payload)
             elif kind == _AGREED:
                 self._agreed(now, *payload)
             elif kind == _LOADED:
                 self._loaded(now, *payload)
             elif kind == _STARTS:
-                self._start(now, payload)
+                _, worker, lane = payload
+                worker.woken[lane] = False
+                self._start(now, *payload)
             else:
                 call, *given = payload
                 call(now, *given)
@@ -269,91 +268,86 @@ class Simulator:
         if len(ranks) > 1:
             at = self._pools[pool].router(job, ranks, homes.deployments)
         number, rank = homes.numbers[at], ranks[at]
+        worker = self._pools[pool].workers[number]
         if rank.cache.prompt_bytes(job.length) > rank.cache.capacity:
             self._record.refused(job.row, now)
             self._answered(now, job.row)
             return
         self._record.routed(job.row, self._place_of(number, at))
-        if pool and (later_s := self._pools[pool].workers[number].hand_over_s):
+        if pool and (later_s := worker.hand_over_s):
             rank.coming += 1
-            self._push(now + later_s, _AGREED, (pool, number, rank, job))
+            self._push(now + later_s, _AGREED, (pool, worker, rank, job))
         else:
-            self._accept(now, pool, number, rank, job)
+            self._accept(now, pool, worker, rank, job)
 
     def _place_of(self, number: int, at: int) -> int:
         """The recorded number of a rank: its index among the ranks of its pool."""
         return at
 
-    def _agreed(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:
+    def _agreed(self, now: float, pool: int, worker: Worker, rank: Rank, job: Job) -> None:
         """Give a worker a sequence that another pool has prefilled."""
         rank.coming -= 1
-        self._accept(now, pool, number, rank, job)
+        self._accept(now, pool, worker, rank, job)
 
-    def _accept(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:
-        self._pools[pool].workers[number].accept(rank, job)
-        self._notice(now, pool, number)
+    def _accept(self, now: float, pool: int, worker: Worker, rank: Rank, job: Job) -> None:
+        worker.accept(rank, job)
+        self._notice(now, pool, worker)
 
-    def _notice(self, now: float, pool: int, number: int) -> None:
+    def _notice(self, now: float, pool: int, worker: Worker) -> None:
         """Tell a worker that it has new work: start idle lanes, and cut flights that allow it."""
-        worker = self._pools[pool].workers[number]
         for lane, flight in enumerate(worker.flights):
             if flight is None:
-                self._wake(now, (pool, number, lane))
+                self._wake(now, pool, worker, lane)
             elif flight.open and flight.cut(now, worker.least_steps):
-                self._fly(flight, (pool, number, lane))
+                self._fly(pool, worker, flight)
 
-    def _wake(self, now: float, place: Place) -> None:
-        if place not in self._due:
-            self._due.add(place)
-            pool, number, _ = place
-            free_s = self._pools[pool].workers[number].stage_free_s
-            self._push(max(now, free_s), _STARTS, place)
+    def _wake(self, now: float, pool: int, worker: Worker, lane: int) -> None:
+        if not worker.woken[lane]:
+            worker.woken[lane] = True
+            self._push(max(now, worker.stage_free_s), _STARTS, (pool, worker, lane))
 
-    def _start(self, now: float, place: Place) -> None:
-        self._due.discard(place)
-        pool, number, lane = place
-        worker = self._pools[pool].workers[number]
+    def _start(self, now: float, pool: int, worker: Worker, lane: int) -> None:
         if now < worker.stage_free_s and worker.lanes > 1:
-            self._wake(now, place)
+            self._wake(now, pool, worker, lane)
             return
         flight = worker.start(lane, now, more_to_come=self._arriving > 0)
         for rank in worker.ranks:
             if rank.asked:
-                self._read_tiers(now, pool, number, rank)
+                self._read_tiers(now, pool, worker, rank)
         if flight is None:
             return
-        for plan in flight.plans:
-            if plan is not None and plan.pieces:
-                for job, _ in plan.pieces:
+        if flight.reads:
+            for plan in flight.plans:
+                for job, _ in plan.pieces if plan else ():
                     self._record.scheduled(job.row, now, job.done)
-        self._fly(flight, place)
+        self._fly(pool, worker, flight)
 
-    def _read_tiers(self, now: float, pool: int, number: int, rank: Rank) -> None:
+    def _read_tiers(self, now: float, pool: int, worker: Worker, rank: Rank) -> None:
         """Start reading the blocks that sequences wait for."""
         asked, rank.asked = rank.asked, []
         for job in asked:
             if rank.tiers and job.load:  # the sequence may have been preempted since
                 end_s = rank.tiers.send(job.load, now)
                 self._record.loads(job.row, job.load)
-                self._push(end_s, _LOADED, (pool, number, rank, job, job.load))
+                self._push(end_s, _LOADED, (pool, worker, rank, job, job.load))
 
-    def _loaded(self, now: float, pool: int, number: int, rank: Rank, job: Job, load: Load) -> None:
+    def _loaded(
+        self, now: float, pool: int, worker: Worker, rank: Rank, job: Job, load: Load
+    ) -> None:
         """Handle the arrival of blocks that a sequence waits for."""
         if job.load is load:
             rank.loaded(job)
-            self._notice(now, pool, number)
+            self._notice(now, pool, worker)
 
-    def _fly(self, flight: Flight, place: Place) -> None:
-        self._lands[place] = self._push(flight.end_s, _LANDS, place)
+    def _fly(self, pool: int, worker: Worker, flight: Flight) -> None:
+        self._serial = flight.serial = serial = self._serial + 1
+        end_s = flight.start_s + flight.steps * flight.step_s
+        heapq.heappush(self._events, (end_s, _LANDS, serial, (pool, worker, flight)))
 
-    def _land(self, now: float, serial: int, place: Place) -> None:
-        if self._lands[place] != serial:
-            return  # the flight was cut short
-        pool, number, lane = place
-        worker = self._pools[pool].workers[number]
-        flight = worker.flights[lane]
-        if flight is None:
-            return
+    def _land(self, now: float, serial: int, pool: int, worker: Worker, flight: Flight) -> None:
+        lane = flight.lane
+        if flight.serial != serial or worker.flights[lane] is not flight:
+            return  # it was cut short, or its replica is lost
         worker.land(flight)
         self._record.stepped(flight, now)
         for job in flight.begun:
@@ -363,13 +357,16 @@ class Simulator:
             self._record.resumed(job, flight)
         if flight.ended:
             ended = [(self._late_s(pool, worker, job, flight), job) for job in flight.ended]
-            for late_s, job in sorted(ended, key=lambda pair: pair[0]):
+            if len(ended) > 1:
+                ended.sort(key=lambda pair: pair[0])
+            for late_s, job in ended:
                 self._end(now, late_s, pool, worker, job)
-        alone = not self._events or self._events[0][0] > now  # no other event at this time
-        if alone and worker.stage_free_s <= now and place not in self._due:
-            self._start(now, place)
+        events = self._events
+        alone = not events or events[0][0] > now  # no other event at this time
+        if alone and worker.stage_free_s <= now and not worker.woken[lane]:
+            self._start(now, pool, worker, lane)
         else:
-            self._wake(now, place)
+            self._wake(now, pool, worker, lane)
 
     def _shown_later(self, pool: int, job: Job) -> bool:
         """Whether the next pool delivers the first token to the user."""

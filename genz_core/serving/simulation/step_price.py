@@ -22,7 +22,7 @@ from genz_core.models.speculative import (
     SpeculativeModel,
     draft_parallelism,
 )
-from genz_core.serving.simulation.interpolation import Curve, Surface
+from genz_core.serving.simulation.interpolation import Curve, Surface, between
 from genz_core.serving.simulation.price_grids import (
     PricedShares,
     cached_nodes,
@@ -189,12 +189,14 @@ class ModelTables:
     """Device time of one model's steps, by pipeline stage.
 
     query: new tokens of a decoding sequence.
+    alone: of the first stage, see `_Stage`.
     """
 
-    __slots__ = ("_query_sampled", "_query_tokens", "_stages")
+    __slots__ = ("_query_sampled", "_query_tokens", "_stages", "alone")
 
     def __init__(self, stages: Sequence[_Stage], query: QueryTokens) -> None:
         self._stages = stages
+        self.alone = stages[0].alone
         self._query_tokens, self._query_sampled = query.tokens, query.sampled
 
     @classmethod
@@ -250,6 +252,15 @@ class ModelTables:
             ],
             query,
         )
+
+    @property
+    def stages(self) -> int:
+        return len(self._stages)
+
+    def products_s(self, decodes: int) -> float:
+        """Seconds of the first stage that the contexts of decoding sequences do not change."""
+        tokens = decodes * self._query_tokens
+        return self._stages[0].products_s(tokens, float(tokens), decodes * self._query_sampled)
 
     def times(self, ranks: Sequence[RankWork]) -> list[float]:
         """Device time of every stage [s]; ranks in lock-step wait for the slowest."""
@@ -320,6 +331,10 @@ class StepTables:
         self._drafting = drafting
         self._step_s = engine.host_step_s + engine.sampling_s
         self._sequence_s = engine.host_sequence_s
+        self._plain = drafting is None and target.stages == 1
+        self._contexts = target.alone.columns
+        # of one rank that decodes, by its sequences: seconds of products, by context, and of host
+        self._decoding: dict[int, tuple[float, list[float], float]] = {}
 
     @classmethod
     def of(
@@ -343,6 +358,9 @@ class StepTables:
 
     def __call__(self, ranks: Sequence[RankWork]) -> tuple[float, float]:
         """See `StepPrice`."""
+        if self._plain and len(ranks) == 1 and not ranks[0].prompts and ranks[0].decodes:
+            whole = self._decoding_s(ranks[0])
+            return whole, whole
         device = self._target.times(ranks)
         if self._drafting:
             device[-1] += self._drafting.seconds(ranks)
@@ -355,6 +373,17 @@ class StepTables:
             whole = device[0] + host
             return whole, whole
         return sum(device) + host, max(*device, host)
+
+    def _decoding_s(self, rank: RankWork) -> float:
+        """Seconds of a step of one rank that only decodes, in one stage."""
+        decodes, tokens, _ = rank
+        parts = self._decoding.get(decodes)
+        if parts is None:
+            target, host = self._target, self._step_s + self._sequence_s * decodes
+            parts = target.products_s(decodes), target.alone.line(decodes), host
+            self._decoding[decodes] = parts
+        products, by_context, host = parts
+        return products + between(self._contexts, by_context, tokens / decodes) + host
 
 
 _TABLES: ByIdentity[StepTables] = ByIdentity(16)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from genz_core.serving.simulation.jitter import Jitter
 from genz_core.serving.simulation.policies import Plan, Scheduler
-from genz_core.serving.simulation.rank import Job, Lane, Rank
+from genz_core.serving.simulation.rank import Job, Rank
 from genz_core.serving.simulation.step_price import RankWork, StepPrice
 
 
@@ -23,6 +23,8 @@ class Flight:
     """Steps of a lane in progress: `steps` equal ones of `step_s`, starting at `start_s`.
 
     open: whether a request that arrives may be admitted before the last of them.
+    reads: whether there are pieces of prompts among its plans.
+    serial: of the event of its landing; it changes where the flight is cut.
 
     Its results when it lands: ended: sequences that ended; begun: those with their first token;
     resumed: those that decoded for the first time after another pool prefilled them; decoded:
@@ -35,9 +37,11 @@ class Flight:
     steps: int
     plans: Sequence[Plan | None]
     open: bool
-    ended: list[Job] = field(default_factory=list)
-    begun: list[Job] = field(default_factory=list)
-    resumed: list[Job] = field(default_factory=list)
+    reads: bool = False
+    serial: int = 0
+    ended: Sequence[Job] = ()
+    begun: Sequence[Job] = ()
+    resumed: Sequence[Job] = ()
     decoded: int = 0
 
     @property
@@ -68,6 +72,7 @@ class Worker:
     that a new request joins the step after it.
     hand_over: steps that a sequence from another pool waits for while others run.
     jitter: of its steps, None for none.
+    woken: of each lane, whether its start is among the events.
     stage_free_s: when the next step may start.  link_free_s: when its link to another pool has sent
     everything.  busy_s: time in steps so far, averaged over its lanes.
     """
@@ -95,6 +100,7 @@ class Worker:
         self._waited = 0  # decode steps that the first held request has waited
         self.lanes = len(ranks[0].lanes)
         self.flights: list[Flight | None] = [None] * self.lanes
+        self.woken = [False] * self.lanes
         self.stage_free_s = 0.0
         self.link_free_s = 0.0
         self.busy_s = 0.0
@@ -135,8 +141,8 @@ class Worker:
         """Start the next steps of a lane; None if there is nothing to do."""
         holds = self.batch_wait > 0 and self._holds()
         plans: list[Plan | None] = []
-        steps, waits = 0, False
-        reads = seen = False
+        steps = 0
+        waits = pieces = reads = seen = False
         for rank in self.ranks:
             if rank.mail and not holds:
                 self._look(rank)
@@ -144,15 +150,19 @@ class Worker:
             plans.append(plan)
             if rank.preempted:
                 self._note_preempted(rank, now)
-            seen = seen or rank.seen > 0
-            waits = waits or rank.loading > 0
+            if rank.seen:
+                seen = True
             if plan is None:
                 waits = True
                 continue
-            steps = min(steps, plan.steps) if steps else plan.steps
-            waits = waits or plan.open
+            if not steps or plan.steps < steps:
+                steps = plan.steps
+            if plan.open or rank.loading:
+                waits = True
             for _, new in plan.pieces:
-                reads = reads or new > 0
+                pieces = True
+                if new > 0:
+                    reads = True
         if not steps:
             return None
         if self.lanes > 1:
@@ -165,13 +175,20 @@ class Worker:
             for plan in plans:
                 if plan is not None:
                     plan.decodes = False
-        works = [
-            _work(rank.lanes[lane], plan, steps)
-            for rank, plan in zip(self.ranks, plans, strict=True)
-        ]
+        works = []
+        for at, plan in enumerate(plans):
+            decodes, tokens = 0, 0.0
+            prompts: Sequence[tuple[int, int]] = ()
+            if plan is not None:
+                if plan.pieces:
+                    prompts = [(new, job.done) for job, new in plan.pieces if new]
+                if plan.decodes:  # the middle one of the equal steps
+                    of = self.ranks[at].lanes[lane]
+                    decodes, tokens = of.count, of.tokens + of.rate * (steps - 1) / 2.0
+            works.append(RankWork(decodes, tokens, prompts))
         latency_s, stage_s = self.price(works)
         factor = self.jitter.factor(steps) if self.jitter else 1.0
-        flight = Flight(lane, now, latency_s * factor, steps, plans, waits)
+        flight = Flight(lane, now, latency_s * factor, steps, plans, waits, pieces)
         self.flights[lane] = flight
         self.stage_free_s = now + stage_s * factor
         return flight
@@ -181,8 +198,10 @@ class Worker:
         self.flights[flight.lane] = None
         waiting = False
         self.busy_s += flight.steps * flight.step_s / self.lanes
-        for rank, plan in zip(self.ranks, flight.plans, strict=True):
-            waiting = waiting or bool(rank.mail)
+        for at, plan in enumerate(flight.plans):
+            rank = self.ranks[at]
+            if rank.mail:
+                waiting = True
             if plan is None:
                 continue
             if plan.decodes:
@@ -214,47 +233,43 @@ class Worker:
 
     def _runs(self) -> bool:
         """Whether a sequence runs on any rank."""
-        return any(rank.running for rank in self.ranks)
+        for rank in self.ranks:
+            for lane in rank.lanes:
+                if lane.count or lane.prefilling:
+                    return True
+        return False
 
     @staticmethod
     def _decode(rank: Rank, flight: Flight) -> None:
-        lane = rank.lanes[flight.lane]
+        lane, steps = rank.lanes[flight.lane], flight.steps
         flight.decoded += lane.count
         if lane.resumed:
-            flight.resumed += [job for job in lane.resumed if job.entered >= 0]
+            resumed = [job for job in lane.resumed if job.entered >= 0]
+            flight.resumed = [*flight.resumed, *resumed]
             lane.resumed = []
-        rank.advance(lane, flight.steps)
-        rank.received += flight.steps
-        for job in lane.ended():
-            rank.finish(job)
-            flight.ended.append(job)
+        rank.advance(lane, steps)
+        rank.received += steps
+        if ended := lane.ended():
+            for job in ended:
+                rank.finish(job)
+            flight.ended = [*flight.ended, *ended]
 
     @staticmethod
     def _read(rank: Rank, flight: Flight, plan: Plan) -> None:
         lane = rank.lanes[flight.lane]
         rank.received = _LOOK
+        begun, ended = [], []
         for job, new in plan.pieces:
             job.done += new
             if job.left:
                 continue
             lane.prefilling.remove(job)
             rank.read(job)
-            flight.begun.append(job)
+            begun.append(job)
             if job.steps:
                 lane.enter(job)
             else:
                 rank.finish(job)
-                flight.ended.append(job)
-
-
-def _work(lane: Lane, plan: Plan | None, steps: int) -> RankWork:
-    """The work of a rank's lane in the middle one of some equal steps."""
-    if plan is None:
-        return RankWork(0, 0.0)
-    prompts: Sequence[tuple[int, int]] = ()
-    if plan.pieces:
-        prompts = [(new, job.done) for job, new in plan.pieces if new]
-    if not plan.decodes:
-        return RankWork(0, 0.0, prompts)
-    tokens = lane.tokens + lane.rate * (steps - 1) / 2.0
-    return RankWork(lane.count, tokens, prompts)
+                ended.append(job)
+        flight.begun = [*flight.begun, *begun]
+        flight.ended = [*flight.ended, *ended]

@@ -90,11 +90,16 @@ def stretch(rank: Rank, lane: Lane) -> int:
     return steps if steps > 1 else 1
 
 
+def decoding(rank: Rank, lane: Lane) -> Plan | None:
+    """A plan of decodes alone; None if no sequence decodes."""
+    if not lane.count:
+        return None
+    return Plan([], True, stretch(rank, lane), not rank.waiting)
+
+
 def settled(plan: Plan, rank: Rank, lane: Lane) -> Plan | None:
     """A plan of prompts and decodes, with its number of steps filled in; None if it has neither."""
-    if not (lane.count or plan.pieces):
-        return None
-    plan.open = not rank.waiting
     if not plan.pieces:
-        plan.steps = stretch(rank, lane)
+        return decoding(rank, lane)
+    plan.open = not rank.waiting
     return plan

@@ -15,7 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from genz_core.serving.simulation.policies.plan import Plan, piece, places, room_for_a_step, settled
+from genz_core.serving.simulation.policies.plan import (
+    Plan,
+    decoding,
+    piece,
+    places,
+    room_for_a_step,
+    settled,
+)
 from genz_core.serving.simulation.rank import Lane, Rank
 
 Capacity = Literal["guaranteed_no_evict", "max_utilization"]
@@ -40,6 +47,8 @@ class TensorRtLlm:
 
     def plan(self, rank: Rank, lane: Lane, *, more_to_come: bool) -> Plan | None:
         untouched = self.reserves or room_for_a_step(rank, lane)
+        if not (lane.prefilling or rank.waiting):
+            return decoding(rank, lane)
         plan, left = Plan(), self.budget - lane.count * self.query
         for job in lane.prefilling:
             if job.load:

@@ -11,7 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from genz_core.serving.simulation.policies.plan import Plan, piece, places, room_for_a_step, settled
+from genz_core.serving.simulation.policies.plan import (
+    Plan,
+    decoding,
+    piece,
+    places,
+    room_for_a_step,
+    settled,
+)
 from genz_core.serving.simulation.rank import Job, Lane, Rank
 
 
@@ -32,6 +39,8 @@ class Vllm:
 
     def plan(self, rank: Rank, lane: Lane, *, more_to_come: bool) -> Plan | None:
         untouched = room_for_a_step(rank, lane)
+        if not (lane.prefilling or rank.waiting):
+            return decoding(rank, lane)
         plan, left = Plan(), self.budget - lane.count * self.query
         for job in lane.prefilling:
             left -= self._read(plan, rank, lane, job, left)
