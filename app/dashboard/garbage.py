@@ -1,23 +1,27 @@
 """Garbage collection in the server's process.
 
 Streamlit requests a full collection after every run, which traverses every object: 140 ms with the
-libraries and the models loaded.  Objects that survive a collection are therefore skipped by later
-ones, so that each traverses only what was made since the one before.  From time to time a full
-traversal frees ended sessions.
+libraries and the models loaded.  Once a collection takes long, its survivors are therefore skipped
+by later ones, so that each traverses only what was made lately; not sooner, because every run
+survives the collection at its own end.  From time to time a full traversal frees ended sessions,
+and what is free goes back to the system.
 """
 
+import ctypes
 import functools
 import gc
+import sys
 import time
 from dataclasses import dataclass
 
 _FULL = 2  # the generation that Streamlit collects
-_REST = 100.0  # processor time between two full traversals over that of one
+_LONG_S = 0.005  # processor time of a collection whose survivors are skipped by later ones
+_REST = 50.0  # processor time between two full traversals over that of one
 
 
 @dataclass(slots=True)
 class Survivors:
-    """A callback of `gc` that freezes the survivors of each full collection.
+    """A callback of `gc` that freezes the survivors of full collections that take long.
 
     everything: whether the next one traverses all objects.  began_s: processor time at its start.
     rests_until_s: before that processor time of the process nothing is thawed.
@@ -33,13 +37,21 @@ class Survivors:
         if phase == "start":
             self.began_s = time.thread_time()
             return
-        gc.freeze()
+        took_s = time.thread_time() - self.began_s
+        if self.everything or took_s > _LONG_S:
+            gc.freeze()
         if self.everything:
-            took_s = time.thread_time() - self.began_s
+            _give_back()
             self.everything, self.rests_until_s = False, time.process_time() + _REST * took_s
         elif time.process_time() > self.rests_until_s:
             gc.unfreeze()
             self.everything = True
+
+
+def _give_back() -> None:
+    """Give free memory back to the system: glibc does so by itself only at the end of its heap."""
+    if sys.platform == "linux":
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
 
 
 @functools.cache

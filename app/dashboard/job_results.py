@@ -14,20 +14,23 @@ import streamlit as st
 from app.accuracy import kept_records
 from app.dashboard import caches, visitor
 from app.dashboard.job_progress import show_progress, submitted
-from app.jobs import SIMULATING, Job
+from app.jobs import SIMULATING, Job, Lane
 from app.jobs.job_files import Work
 from genz_core.errors import RidgelineError
 from hardware_db import data_folder
 
-#: Results by the names of their jobs and what was asked.
-RESULTS = caches.by_bytes(24 << 20)
+#: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
+RESULTS = caches.by_bytes(8 << 20)
 
 
-def shared_result(name: str, work: Work, asked: Hashable, title: str, argument: Any = None) -> Any:
+def shared_result(
+    name: str, work: Work, asked: Hashable, title: str, argument: Any = None,
+    lane: Lane = SIMULATING,
+) -> Any:  # fmt: skip
     """The result of a job for a question; None while it runs, with its progress drawn.
 
     name: of the job among those of a page; it has one at a time.  argument: of the work, `asked`
-    unless given.
+    unless given.  lane: of the queue.
 
     Raises:
         RidgelineError: the job failed, or cannot be queued.
@@ -37,7 +40,8 @@ def shared_result(name: str, work: Work, asked: Hashable, title: str, argument: 
     if kept is None or kept[0] != asked:
         found = RESULTS.get((name, asked))
         if found is None:
-            found = _outcome(name, work, asked, title, asked if argument is None else argument)
+            given = asked if argument is None else argument
+            found = _outcome(name, work, asked, title, given, lane)
         if found is None:
             return None
         kept = st.session_state[result] = (asked, found)
@@ -66,7 +70,9 @@ def leave_queue(page: str) -> None:
 _QUEUED, _PAGE = "queued_jobs", "page_of_jobs"
 
 
-def _outcome(name: str, work: Work, asked: Hashable, title: str, argument: Any) -> Any:
+def _outcome(
+    name: str, work: Work, asked: Hashable, title: str, argument: Any, lane: Lane
+) -> Any:  # fmt: skip
     """The result of this session's job for a question, or its error; None while it runs."""
     job_key, of_key = f"{name}_job", f"{name}_of"
     running = st.session_state.get(job_key)
@@ -78,7 +84,7 @@ def _outcome(name: str, work: Work, asked: Hashable, title: str, argument: Any) 
     own = visitor.own_folder() if visitor.own_edition()[1] else None
     with data_folder.overlay(own):
         question = name, asked, data_folder.stamp()
-        job = submitted(job_key, work, argument, title, SIMULATING, question)
+        job = submitted(job_key, work, argument, title, lane, question)
     st.session_state[_QUEUED] = {*st.session_state.get(_QUEUED, ()), job_key}
     if not job.over:
         show_progress(job_key, name, cancel=partial(_cancel, name, asked))

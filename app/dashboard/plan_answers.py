@@ -10,6 +10,7 @@ from app.dashboard.job_results import shared_result
 from app.decide import plan_query as searching
 from app.decide.frontiers import Curve
 from app.decide.plan_query import Planned, Searched, Several
+from app.jobs import PRICING
 from app.planning.families import LeftOut
 from app.planning.search import Priced, targets_of
 from app.planning.space import DEGREES, KINDS
@@ -84,7 +85,7 @@ def _priced(searched: Searched) -> Priced | None:
     if _shapes(searched) <= searching.PLAN_AT_ONCE:
         return _quickly_priced(searched.untargeted)
     found: Priced | None = shared_result(
-        _PRICED, searching.price_as_job, searched.untargeted, "Planning"
+        _PRICED, searching.price_as_job, searched.untargeted, "Planning", lane=PRICING
     )
     return found
 
@@ -106,23 +107,16 @@ def _quickly_priced(searched: Searched) -> Priced:
 
 
 def frontier_curves(many: Several) -> Curves | None:
-    """The curves of the families of questions; None while a job prices many of them, with its
-    progress drawn.
+    """The curves of the families of questions; None while a job prices them, with its progress
+    drawn.
 
     Raises:
         RidgelineError: as `app.decide.plan_query.curves_as_job`.
     """
-    if sum(_shapes(searched) for _, searched in many) <= searching.CURVES_AT_ONCE:
-        return _curves(many)
     found: Curves | None = shared_result(
-        _CURVES, searching.curves_as_job, many, "Pricing every load"
+        _CURVES, searching.curves_as_job, many, "Pricing every load", lane=PRICING
     )
     return found
-
-
-@caches.by_setup(16)
-def _curves(many: Several) -> Curves:
-    return searching.curves_as_job(many)
 
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:

@@ -25,9 +25,8 @@ from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, 
 from genz_core.errors import RidgelineError
 from genz_core.types import System
 
-#: Numbers of degrees up to which a plan, and curves, are priced while a page waits: about half a
-#: second.
-PLAN_AT_ONCE, CURVES_AT_ONCE = 150, 108
+#: Number of degrees up to which a plan is priced while a page waits: about half a second.
+PLAN_AT_ONCE = 150
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,12 @@ A job's folder is `jobs/<server>/<job>` in the data folder.  Only this user can 
 """
 
 from app.jobs.job import Job
-from app.jobs.lanes import MEASURING, READING, SIMULATING, TRACING, Lane
+from app.jobs.lanes import MEASURING, PRICING, READING, SIMULATING, TRACING, Lane
 from app.jobs.queue import Interrupted, Queue, server_queue
 
 __all__ = [
     "MEASURING",
+    "PRICING",
     "READING",
     "SIMULATING",
     "TRACING",

@@ -37,5 +37,7 @@ class Lane:
 #: a CPU takes more than an hour.
 MEASURING = Lane("measuring", 1, 7200.0, int(0.8 * _memory_of_host()), alone=True, niceness=0)
 READING = Lane("reading", 2, 600.0, min(4 * _GIB, _memory_of_host() // 2))
+#: Many configurations in closed form, in seconds: they do not wait for simulations, of minutes.
+PRICING = Lane("pricing", 1, 900.0, min(4 * _GIB, _memory_of_host() // 2))
 SIMULATING = Lane("simulating", 1, 900.0, min(4 * _GIB, _memory_of_host() // 2))
 TRACING = Lane("tracing", 1, 300.0, min(8 * _GIB, _memory_of_host() // 2))

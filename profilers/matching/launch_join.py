@@ -136,11 +136,11 @@ def _features(kernels: pd.DataFrame) -> tuple[NDArray[np.int64], list[Feature]]:
         codes, _ = pd.factorize(codes * (len(column.categories) + 1) + column.codes.to_numpy() + 1)
     first = pd.Series(np.arange(len(codes))).groupby(codes).first().to_numpy()
     keys = np.stack([column.codes.to_numpy(np.int64)[first] for column in columns], axis=1)
+    named = [[*map(str, column.categories.tolist()), ""] for column in columns]  # -1: no name
     features: dict[Feature, int] = {}
     renumbered = np.empty(len(keys), dtype=np.int64)
     for at, key in enumerate(keys.tolist()):
-        texts = [str(column.categories[code]) if code >= 0 else ""
-                 for column, code in zip(columns, key, strict=True)]  # fmt: skip
+        texts = [names[code] for names, code in zip(named, key, strict=True)]
         renumbered[at] = features.setdefault(_feature(*texts), len(features))
     return renumbered[codes], list(features)
 

@@ -76,6 +76,8 @@ class Priced:
 #: Inputs of the page that stay the same objects between redraws.
 _PRICED, _COMPARED = ByIdentity[Priced](8), ByIdentity[Comparison](8)
 _SPENT = ByIdentity[tuple[TimeReport, ...]](8)
+#: The facts in reports, which no question changes.
+_FACTS = ByIdentity[tuple[Known, ...]](8)
 
 
 def kept_run() -> tuple[Store, str]:
@@ -170,7 +172,9 @@ def report_pricing(uploaded: Sequence[Report]) -> Priced:
             of_them = estimate_filled(eager, loads)
         measurement = profilers.measure_from(reports, patterns)
         names = resolved.system.name, resolved.engine.name
-        facts = of_reports(ran, reports, labels)
+        facts = _FACTS.get(
+            lambda: of_reports(ran, reports, labels), ran, *uploaded, values=tuple(labels)
+        )
         return Priced(measurement, of_them, *names, apart, reports, facts, eager, loads)
 
     return _PRICED.get(read, resolved, estimate, ran, *uploaded, values=tuple(patterns))

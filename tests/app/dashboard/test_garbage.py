@@ -32,12 +32,21 @@ def test_what_a_walk_of_everything_leaves_is_skipped_by_the_next():
     assert collected(survivors) == frozen > 10_000
 
 
-def test_what_was_made_since_is_skipped_after_the_next_collection():
+def test_what_was_made_since_is_skipped_after_a_long_collection(monkeypatch: pytest.MonkeyPatch):
     survivors = garbage.Survivors()
     before = collected(survivors)
     survivors.rests_until_s = float("inf")
     made = [[number] for number in range(10_000)]
+    monkeypatch.setattr(garbage, "_LONG_S", 0.0)
     assert collected(survivors) - before > 9_000 and made
+
+
+def test_survivors_of_a_short_collection_are_collected_by_the_next():
+    survivors = garbage.Survivors()
+    before = collected(survivors)
+    survivors.rests_until_s = float("inf")
+    made = [[number] for number in range(10_000)]
+    assert collected(survivors) <= before and made
 
 
 def test_after_a_rest_everything_is_walked_again():

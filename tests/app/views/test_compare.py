@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.app.pages import charts, opened, pressed, shown
+from tests.app.pages import charts, opened, pressed, settled, shown
 
 
 def test_the_sidebars_system_is_drawn_with_the_defaults():
-    app = shown("compare")
+    app = settled(shown("compare"))
     assert not app.exception and not app.error
     (chart,) = charts(app)
     assert any("H100" in trace["name"] for trace in chart["data"] if "name" in trace)
@@ -15,7 +15,7 @@ def test_the_sidebars_system_is_drawn_with_the_defaults():
 def test_systems_and_formats_are_curves_of_one_chart():
     app = opened("compare", target="tpot < 30ms", devices="1:8")
     app = app.multiselect(key="systems").set_value(["h100-sxm5-80gb", "h200-sxm-141gb"]).run()
-    app = app.multiselect(key="formats").set_value(["as checkpoint", "fp8"]).run()
+    app = settled(app.multiselect(key="formats").set_value(["as checkpoint", "fp8"]).run())
     assert not app.exception and not app.error
     (chart,) = charts(app)
     names = {t["name"] for t in chart["data"] if t.get("mode") == "markers+text"}
@@ -29,7 +29,7 @@ def test_what_cannot_be_read_is_a_sentence():
 
 
 def test_what_never_fits_is_said():
-    app = opened("compare", model="meta-llama/Llama-3.1-405B", devices=1)
+    app = settled(opened("compare", model="meta-llama/Llama-3.1-405B", devices=1))
     assert not app.exception
     assert "nothing fits" in app.warning[0].value
 
@@ -44,12 +44,13 @@ def test_a_button_opens_what_is_compared_in_the_form():
     app = opened("compare")
     assert "systems" not in {box.key for box in app.multiselect}
     app = pressed(app, "Choose").multiselect(key="systems").set_value(["l40s"]).run()
+    app = settled(app)
     assert not app.exception and not app.error
     assert app.dataframe[0].value["deployment"].iloc[0].split(",")[0].endswith("L40S")
 
 
 def test_the_table_reads_every_curve_off_at_the_asked_speed():
-    app = shown("compare", model="openai/gpt-oss-120b", engine="vllm", speed="60")
+    app = settled(shown("compare", model="openai/gpt-oss-120b", engine="vllm", speed="60"))
     assert not app.exception and not app.error
     table = app.dataframe[0].value
     assert len(table) == 3 and table["nearest measured run"].notna().all()
@@ -62,7 +63,7 @@ def test_the_table_reads_every_curve_off_at_the_asked_speed():
 
 
 def test_the_slider_starts_at_the_speed_that_a_target_asks_for():
-    app = opened("compare", target="tpot < 10ms")
+    app = settled(opened("compare", target="tpot < 10ms"))
     assert app.slider(key="speed").value == 100
 
 
@@ -80,7 +81,7 @@ def test_boxes_of_the_search_that_a_page_does_not_read_are_said():
 
 
 def test_the_asked_speed_follows_the_targets_of_the_form():
-    app = opened("compare", devices=1, engine="vllm", speed=30)
+    app = settled(opened("compare", devices=1, engine="vllm", speed=30))
     assert app.slider("speed").value == 30
-    app.text_input("targets_box").set_value("tpot < 20ms").run()
+    app = settled(app.text_input("targets_box").set_value("tpot < 20ms").run())
     assert not app.exception and app.slider("speed").value == 50
