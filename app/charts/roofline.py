@@ -14,7 +14,7 @@ import numpy as np
 
 from app.charts import ceilings
 from app.charts.figure import Figure, Trace, scatter
-from app.charts.labels import NARROWEST, Room
+from app.charts.labels import LEGEND_LINE, NARROWEST, Room, legend_lines
 from app.charts.parts import error_reach, flops_words, log_axis
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
@@ -93,11 +93,12 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     figure.add_traces(_clouds(rows, system, look))
     _annotate(figure, rows, system, limits, look)
     across = log_axis(limits.x, lambda value, _: f"{value:,g}", across=True)
+    entries = [trace["name"] for trace in figure.data if trace.get("showlegend", True)]
     return figure.laid(
         {"title_text": "Arithmetic intensity [FLOP/byte]", **across},
         {"title_text": "Rate per device [FLOP/s]", **log_axis(limits.y, flops_words)},
         uirevision="keep",
-        margin={"t": 16, "b": 104, "l": 104, "r": 24},
+        margin={"t": 16, "b": 66 + LEGEND_LINE * legend_lines(entries), "l": 104, "r": 24},
         hovermode="closest",
         clickmode="event+select",
     )

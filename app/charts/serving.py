@@ -122,19 +122,24 @@ def draw_targets(
     if most:
         what = "users" if load == "concurrency" else "requests/s"
         guide_upwards(
-            figure, most, f"at most {most:,.4g} {what} within the targets", look.faint,
-            y=0.0, yanchor="bottom", xanchor="right", xshift=-4, bgcolor=look.paper,
+            figure, most, f"at most {most:,.4g} {what}", look.faint, y=0.0, yanchor="bottom",
+            bgcolor=look.paper, **_beside(figure, most),
         )  # fmt: skip
 
 
 def mark_load(figure: Figure, value: float, words: str, look: Look) -> None:
     """Draw a labelled vertical line at the scenario's own load."""
-    low, high = figure.layout["xaxis"]["range"]
-    left = math.log10(value) < (low + high) / 2.0
     guide_upwards(
         figure, value, words, look.ink, size=12, yanchor="top", bgcolor=look.paper,
-        xanchor="left" if left else "right", xshift=4 if left else -4,
+        **_beside(figure, value),
     )  # fmt: skip
+
+
+def _beside(figure: Figure, value: float) -> dict[str, Any]:
+    """Place of a label beside a vertical line, on the side with more room."""
+    low, high = figure.layout["xaxis"]["range"]
+    left = math.log10(value) < (low + high) / 2.0
+    return {"xanchor": "left" if left else "right", "xshift": 4 if left else -4}
 
 
 def _spaced(table: Table, words: Sequence[str]) -> list[str]:

@@ -116,7 +116,7 @@ def _stage(job: Job) -> str:
     """The current part of a job's work, or its place in the queue."""
     if not job.place:
         return job.what
-    return f"number {job.place} in the queue of this server ({job.lane.name})"
+    return f"number {job.place} in this server's queue ({job.lane.name})"
 
 
 def show_interrupted(lane: Lane) -> None:

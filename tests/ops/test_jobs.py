@@ -114,7 +114,7 @@ def test_a_measurement_waits_its_turn_and_says_its_place(own_data: Path):
     next(button for button in app.button if button.label == "Measure").click().run()
     assert not app.exception
     (bar,) = app.get("progress")
-    assert bar.proto.text == "Qwen/Qwen2.5-0.5B: number 1 in the queue of this server (measuring)"
+    assert bar.proto.text == "Qwen/Qwen2.5-0.5B: number 1 in this server's queue (measuring)"
     next(button for button in app.button if button.label == "Cancel").click().run()
     first.cancel()
     settled(app)

@@ -117,13 +117,13 @@ def _follows() -> None:
 def _best(named: Named, targets: str, pending: str) -> None:
     best, fewest = named["plans"][0], named["fewest_devices"]
     st.markdown(f"**{best['devices']} × {best['system']}: {short(best)}**")
-    with st.grid(5, min_column_width=150, key="cards"):
+    with st.grid(5 if named["targets"] else 4, min_column_width=150, key="cards"):
         for name in ("ttft", "tpot"):
             trust = quantities.span(*(best[f"{name}_{end}_s"] or nan for end in ("low", "high")))
             margin = _margin(named, name)
             column = COLUMNS[f"{name}_s"]
             card(column.head, column.words(best[column.name]), margin or f"80 %: {trust}",
-                 f"Mean; 80 % interval {trust}.")  # fmt: skip
+                 f"Mean; 80 % interval {trust}." if margin else "")  # fmt: skip
         cost = best["usd_per_mtok"]
         card(
             "Cost per 1M tokens out",
@@ -132,18 +132,15 @@ def _best(named: Named, targets: str, pending: str) -> None:
         )
         card("Devices", str(best["devices"]), f"fewest that do: {fewest['devices']}",
              f"All targets are met on {fewest['devices']} × {plain(fewest['system'])}, with "
-             f"{plain(fewest['engine'])}.")  # fmt: skip
-        share, known = best["probability"], best["probability_validated"]
-        card(
-            "Meets all targets",
-            "–"
-            if not named["targets"]
-            else quantities.NOT_VALIDATED
-            if share is None
-            else quantities.chance(share),
-            targets or "no targets" if known or share is None else quantities.NOT_VALIDATED,
-            page_text("probability"),
-        )
+             f"{plain(fewest['engine'])}." if named["targets"] else "")  # fmt: skip
+        if named["targets"]:
+            share, known = best["probability"], best["probability_validated"]
+            card(
+                "Meets all targets",
+                quantities.NOT_VALIDATED if share is None else quantities.chance(share),
+                targets if known or share is None else quantities.NOT_VALIDATED,
+                page_text("probability"),
+            )
     if pending != _SOON:
         _beside(named)
     st.caption(

@@ -16,8 +16,10 @@ POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
 
 def draw(step: Step) -> dict[str, Figure]:
     """Draw the slider and the roofline; a click chooses an operator.  Returns the chart by name."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    above, chart, below = st.container(), st.container(), st.container()
+    with below:
         title = widgets.pick("Slider moves", list(AXES), "roofline_axis", width=150)
+    with above:
         axis = AXES[title]
         now = getattr(step.setup.scenario, axis)
         values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
@@ -34,6 +36,7 @@ def draw(step: Step) -> dict[str, Figure]:
     if step.chosen is not None:
         figure = roofline.highlighted(figure, step.chosen_id)
     alt = f"Roofline of the operators of {step.phase}"
-    clicked = export.chart(figure, "roofline", alt, select=True)
+    with chart:
+        clicked = export.chart(figure, "roofline", alt, select=True)
     choose([p["customdata"][0] for p in clicked if p.get("customdata")][:1], "roofline")
     return {"roofline": figure}
