@@ -121,7 +121,7 @@ def test_what_cannot_be_met_says_what_would_have_to_change():
 @pytest.mark.slow
 def test_many_systems_are_priced_in_a_job():
     systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"]
-    app = opened("plan", devices="1:16").multiselect(key="systems").set_value(systems).run()
+    app = opened("plan", devices="1:64").multiselect(key="systems").set_value(systems).run()
     assert not app.exception
     app = finished(app, "plan_priced_job")
     assert "Devices" in cards(app)
