@@ -124,6 +124,9 @@ def test_the_tables_give_points_that_the_models_can_price(installed, operator):
 
 @pytest.mark.slow
 def test_fitting_again_gives_the_constants_that_ship(installed):
+    """Within 5 %: base and bulk of a collective trade against each other, and other processors'
+    arithmetic leads the search to other points of the same valley.
+    """
     for _, entries in _fit_class("collective", "2026-11-21"):
         for name, of_format in entries.items():
             shipped = read(FOLDER / f"{name}.yaml", "measured").parameters
@@ -131,7 +134,7 @@ def test_fitting_again_gives_the_constants_that_ship(installed):
                 for constant in describe(type(parameters)):
                     again = getattr(parameters, constant.name)
                     assert again == pytest.approx(
-                        getattr(shipped[key], constant.name), rel=0.01, abs=1e-12
+                        getattr(shipped[key], constant.name), rel=0.05, abs=1e-12
                     ), (name, key, constant.name)
 
 
