@@ -34,7 +34,7 @@ from genz_core.models.model_kinds import check_generates
 from genz_core.models.speculative import Speculation
 from genz_core.serving import Novelty
 from genz_core.types import Array, Model, System
-from hardware_db import engines_for
+from hardware_db import engines_for, is_hypothetical
 from hardware_db.intervals import Interval, Kind, kind_interval
 
 #: Factor on the logarithm of an interval for kinds of deployments without measurements: judgement.
@@ -146,8 +146,9 @@ class Family:
 
     @property
     def unmeasured_kind(self) -> bool:
-        """Whether no measured run had this kind of load or draft method."""
-        return bool(self.beyond) or self._other_drafts
+        """Whether no measured run had this kind of load or draft method, or such a system."""
+        pools = (one.system for one in (self.resolved, self.prefill) if one is not None)
+        return bool(self.beyond) or self._other_drafts or any(map(is_hypothetical, pools))
 
     def intervals(
         self, novelty: Novelty | None = None, of: Evidence | None = None

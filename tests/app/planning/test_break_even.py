@@ -88,6 +88,16 @@ def test_pools_are_compared_by_the_devices_that_either_needs(planned):
     assert plan(MODEL, simulate=False, **ASKED).to_dict()["pays"] == []
 
 
+def test_pools_of_a_scaled_system_have_no_validated_probability():
+    load = {"engine": "vllm", "rate": 1.0, "target": "tpot < 30ms", "simulate": False}
+    planned = plan(
+        MODEL, system="h100", devices="2:2", pools="disaggregated", bandwidth=2.0, **load
+    )
+    (best, *_) = planned.to_dict()["plans"]
+    assert best["probability"] is None and not best["probability_validated"]
+    assert best["not_validated"] == "ttft_s tpot_s"
+
+
 def test_what_nothing_validated_has_a_wider_error_and_says_so():
     (family,), _ = families(asked(MODEL, engine="vllm", rate=1.0))
     (other,), _ = families(asked(MODEL, engine="vllm", rate=1.0, turns=3))
