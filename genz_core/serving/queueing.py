@@ -154,8 +154,6 @@ class Batching(StepCycles):
         before = stacked(queued if of == "mean" else queued * median_share(used) for of in which)
         others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
-        if gathered:  # all that gathered are prefilled before the next decode
-            before = np.minimum(before, self.isl * np.maximum(gathered.busiest, 1.0) / 2.0)
         beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
         if gathered:
             beside_own = gathered.busiest - 1.0
