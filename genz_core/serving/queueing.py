@@ -285,7 +285,7 @@ class Batching(StepCycles):
         none = np.zeros_like(decodes)
         beside = decodes * self.others if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
-        step = tokens / np.maximum(tokens / room, self._parts())
+        step = np.minimum(tokens, room)
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
         contents = (step, room, none) if self.mixed else (step,)
         with_step, *others = self._beside_s(beside, stacked(contents))
@@ -295,13 +295,6 @@ class Batching(StepCycles):
             added = with_room - without
             return np.maximum(reading, added * tokens / room + answering), none
         return reading, answering
-
-    def _parts(self) -> Array:
-        """Least number of steps in which all admitted requests are prefilled: users of a steady
-        loop start apart, so some are prefilled while others are on their way.
-        """
-        each = np.clip(self.admitted / self.lanes, 1.0, 2.0)
-        return np.where(self.waves > 0, 1.0, each)
 
     def _beside_s(self, decodes: Array, tokens: Array) -> Array:
         """Mean time of a step with these prompt tokens and this mean number of decodes [s].
@@ -329,7 +322,7 @@ class Batching(StepCycles):
         It is half of a wave's steps, the request's own step, and the late delivery; no step is
         running on arrival.
         """
-        none, steps = np.zeros_like(decodes), np.maximum(self.wave_steps(), self._parts())
+        none, steps = np.zeros_like(decodes), self.wave_steps()
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
         read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
         waits = self.late_steps + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0

@@ -245,13 +245,15 @@ def test_throughput_never_falls_because_more_users_wait(model, system, load):
 @given(load=loads())
 def test_a_doubling_of_users_brings_hardly_more_than_the_one_before(model, system, load):
     """A server saturates once: at the limit of its memory or of its steps, it gains
-    nothing more.
+    nothing more.  Short answers are in step from some number of users on; fewer of them take
+    turns, or delay each other more.
     """
     engine, lengths = load
     users = 2 ** np.arange(13)
     served = closed(model, system, users, engine, **lengths | {"osl": max(lengths["osl"], 2)})
     brings = served.output_tokens_per_s[1:] / served.output_tokens_per_s[:-1]
-    assert np.all(brings[1:] < 1.25 * brings[:-1])
+    most = 1.25 if lengths["osl"] >= 20 else 1.7
+    assert np.all(brings[1:] < most * brings[:-1])
 
 
 @settings(max_examples=cases(25))

@@ -68,7 +68,7 @@ def test_a_run_corrects_all_settings_and_its_neighbours_most():
     assert np.all(change < -0.02), "one machine is slower at every setting"
     assert change[0] == pytest.approx(math.log(0.85), abs=0.05)
     assert np.all(after.deviation < before.deviation)
-    assert after.deviation[0] < 0.2 * before.deviation[0]
+    assert after.deviation[0] < 0.05, "hardly more than that of a repeated run"
     far = int(np.argmax(np.linalg.norm(found.features - found.features[0], axis=1)))
     assert after.deviation[far] > after.deviation[0]
 
