@@ -93,7 +93,7 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
     )
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        export.chart(figure, "systems", "Dense peak over memory bandwidth, a point a system")
+        export.chart(figure, "hardware", "Dense peak over memory bandwidth, a point a system")
     with right:
         _chosen(name, shown[name])
     with sidebar.stopping():

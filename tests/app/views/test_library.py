@@ -18,3 +18,9 @@ def test_an_address_of_an_earlier_release_keeps_its_search():
     app = opened("models", find_model="gpt-oss")
     assert not app.exception
     assert all("gpt" in name.casefold() for name in app.dataframe[0].value["name"])
+
+
+def test_a_link_that_names_systems_of_a_search_opens_the_library():
+    app = opened("library", systems=["h100", "h200"])
+    assert not app.exception and not app.error
+    assert app.get("plotly_chart")
