@@ -75,6 +75,7 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
     drawn = found.ranking.sound(candidates) & np.isfinite(across) & np.isfinite(upwards)
     across = np.where(drawn, across, np.nan)
     meets = meets_targets(answer) & drawn
+    unknown = found.ranking.undecided(candidates, found.probability) & drawn & ~meets
     kept = _thinned(drawn, meets)
     targets = answer.found.ranking.targets
     vertices = frontier(across, upwards, x, y)
@@ -90,7 +91,7 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
         _near(guides(targets, x), across),
         _near(guides(targets, y), upwards),
         int(drawn.sum() - kept.sum()),
-        "misses a target or is not validated" if found.undecided else "misses a target",
+        "misses a target or is not validated" if unknown.any() else "misses a target",
     )  # fmt: skip
 
 
