@@ -5,7 +5,7 @@ import pytest
 
 import profilers
 from app.charts import style, timeline
-from profilers.operators import activity_bars as timeline_bars
+from profilers.operators import activity_bars
 from profilers.timeline.window import bands
 from tests.app.charts.figures import checked
 from tests.app.pages import QWEN, ROOT
@@ -19,28 +19,28 @@ def qwen() -> profilers.Report:
 
 
 @pytest.fixture(scope="module")
-def events(qwen) -> timeline_bars.Events:
-    return timeline_bars.events(qwen.kernels, qwen.copies)
+def events(qwen) -> activity_bars.Events:
+    return activity_bars.events(qwen.kernels, qwen.copies)
 
 
 def test_a_search_without_hits_draws_everything_faint(events):
-    bars = timeline_bars.found_bars(events, np.zeros(len(events.lane), dtype=bool), 50)
+    bars = activity_bars.found_bars(events, np.zeros(len(events.lane), dtype=bool), 50)
     figure = timeline.timeline(timeline.Rows(bars, *_nothing_above()), events.span, style.LIGHT)
     assert {value for trace in figure.data for value in trace["marker"]["opacity"]} == {0.12}
 
 
 def _nothing_above():
     report = profilers.read_report(QWEN)
-    return timeline_bars.range_bars(report.ranges.head(0)), bands(report).head(0)
+    return activity_bars.range_bars(report.ranges.head(0)), bands(report).head(0)
 
 
 def test_phases_and_steps_are_bars_of_their_own_and_phases_shade_the_chart():
     report = profilers.read_report(SGLANG)
-    events = timeline_bars.events(report.kernels, report.copies)
+    events = activity_bars.events(report.kernels, report.copies)
     above = bands(report)
     assert set(above["lane"]) == {"steps", "phases"} and set(above["phase"]) == {"decode"}
     rows = timeline.Rows(
-        timeline_bars.activity_bars(events), timeline_bars.range_bars(report.ranges), above
+        activity_bars.activity_bars(events), activity_bars.range_bars(report.ranges), above
     )
     figure = checked(timeline.timeline(rows, events.span, style.DARK))
     assert "Decode" in {trace.name for trace in figure.data}
@@ -48,7 +48,7 @@ def test_phases_and_steps_are_bars_of_their_own_and_phases_shade_the_chart():
 
 
 def test_the_timeline_escapes_names_of_kernels(qwen, events):
-    bars = timeline_bars.activity_bars(events, 50).assign(name="<b>bold</b>")
+    bars = activity_bars.activity_bars(events, 50).assign(name="<b>bold</b>")
     rows = timeline.Rows(bars, *_nothing_above())
     figure = checked(timeline.timeline(rows, events.span, style.LIGHT))
     names = [row[0] for trace in figure.data for row in trace.customdata]

@@ -3,7 +3,7 @@
 import pytest
 
 import profilers
-from profilers.operators import activity_bars as timeline_bars
+from profilers.operators import activity_bars
 from tests.app.pages import QWEN
 
 
@@ -13,27 +13,27 @@ def qwen() -> profilers.Report:
 
 
 @pytest.fixture(scope="module")
-def events(qwen) -> timeline_bars.Events:
-    return timeline_bars.events(qwen.kernels, qwen.copies)
+def events(qwen) -> activity_bars.Events:
+    return activity_bars.events(qwen.kernels, qwen.copies)
 
 
 @pytest.mark.parametrize("most", [1, 7, 100, 2000])
 def test_a_timeline_has_at_most_so_many_bars_and_loses_no_event(qwen, events, most: int):
-    bars = timeline_bars.activity_bars(events, most)
+    bars = activity_bars.activity_bars(events, most)
     assert len(bars) <= most
     assert bars["events"].sum() == len(qwen.kernels) + len(qwen.copies)
 
 
 def test_lanes_beyond_the_most_bars_are_left_out(qwen):
     kernels = qwen.kernels.assign(stream=range(len(qwen.kernels)))
-    many = timeline_bars.events(kernels, qwen.copies)
-    assert timeline_bars.activity_bars(many, 10_000)["lane"].nunique() > 1000
-    bars = timeline_bars.activity_bars(many, 3)
+    many = activity_bars.events(kernels, qwen.copies)
+    assert activity_bars.activity_bars(many, 10_000)["lane"].nunique() > 1000
+    bars = activity_bars.activity_bars(many, 3)
     assert len(bars) == bars["lane"].nunique() == 3
 
 
 def test_bars_that_share_keep_where_a_lane_starts_and_ends(events):
-    fine, coarse = (timeline_bars.activity_bars(events, most) for most in (10_000, 20))
+    fine, coarse = (activity_bars.activity_bars(events, most) for most in (10_000, 20))
     for lane, rows in fine.groupby("lane"):
         merged = coarse[coarse["lane"] == lane]
         end = (rows["start_s"] + rows["duration_s"]).max()
@@ -61,7 +61,7 @@ def test_a_search_finds_names_that_hold_all_its_words_whatever_their_case(qwen, 
 
 def test_what_was_found_shares_no_bar_with_the_rest(events):
     found = events.called("gemm")
-    bars = timeline_bars.found_bars(events, found, 200)
+    bars = activity_bars.found_bars(events, found, 200)
     assert len(bars) <= 200
     assert bars.groupby("found")["events"].sum().to_dict() == {
         True: found.sum(),
