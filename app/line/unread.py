@@ -1,9 +1,10 @@
 """Words of a line that are not understood, with the closest known words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.line import names
+from app.line.device_words import DEVICES
 from app.line.presets import PRESETS
 from app.line.verb import ASKED
 from app.line.vocabulary import UNITS, choices, parameters
@@ -11,6 +12,16 @@ from app.line.words import is_number
 from app.planning.targets import FIGURES
 from app.question import literals
 from genz_core.errors import InvalidValue
+
+#: What a line may say in place of a word that states nothing alone.
+_EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "any": ("any engine", "any layout"),
+    "batch": ("batch 32",),
+    **dict.fromkeys(("users", "user", "requests"), ("64 users", "20/s")),
+    **dict.fromkeys(DEVICES, ("8 h100", "h100, h200, b200")),
+    **dict.fromkeys(("bit", "bits", "4bit", "4-bit"), ("int4", "q4_k_m")),
+    **dict.fromkeys(("8bit", "8-bit"), ("int8", "fp8")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +63,8 @@ def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
         count, named = found
         return count, Unread(" ".join(rest[:count]), named.fits, True)
     word = rest[0]
-    if word.casefold() == "any":  # systems are named: "h100, b200"
-        return 1, Unread(word, ("any engine", "any layout"))
+    if word.casefold() in _EXAMPLES:
+        return 1, Unread(word, _EXAMPLES[word.casefold()])
     low = {each.casefold(): each for each in known_words()}
     near = () if is_number(word) else literals.near(word, low)
     return 1, Unread(word, tuple(low[each] for each in near if each != word.casefold()))

@@ -17,6 +17,7 @@ class Load:
 
     batch: int = parameter(
         "whole", 1, "Static batch: sequences in a step.", limit="batch", array=True, group=LOAD,
+        aliases=("batch_size",),
     )  # fmt: skip
     concurrency: float | None = parameter(
         "whole", None, "Open requests of a closed loop, over the whole deployment.",
