@@ -28,3 +28,14 @@ def test_a_long_wait_that_no_target_limits_is_said(target: str, users: int, wait
     assert named["plans"]
     assert bool(long_wait(named)) == waits
     assert ("no target limits the wait" in "\n".join(sentences(named))) == waits
+
+
+def test_of_overloaded_deployments_the_one_that_sustains_most_is_named():
+    planned = plan(
+        LLAMA, system="h100", engine="vllm", rate=1000, target="tpot < 30ms", devices="4:4",
+        pools="aggregated", simulate=False,
+    )  # fmt: skip
+    candidates, (loser,) = planned.answer.found.candidates, planned.answer.losers
+    assert set(candidates.status.tolist()) == {"overloaded"} and loser.at is not None
+    load = candidates.columns["utilisation"]
+    assert load[loser.at] == load.min() < load.max()
