@@ -30,6 +30,7 @@ _RULES: tuple[Rule, ...] = (
     parameter_words.option,
     load_words.lengths,
     load_words.cached,
+    load_words.rent,
     device_words.count,
     load_words.quantity,
     device_words.degree,

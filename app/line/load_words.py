@@ -12,10 +12,11 @@ from app.line.stated_words import Stated
 from app.line.vocabulary import NUMBERS, RATES, UNITS
 from app.line.words import is_number, joined, split_unit
 
+_RENT = re.compile(r"\$([\d.]+)(?: ?/ ?| per | an? )(?:h|hr|hour|gpu-hour)")
 #: A number such as "10,000".
 _GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
-_CACHED = ("cached", "hits", "hit", "reused")
-_SHARE = re.compile(r"([\d.]+) ?% (\w+)|(\w+) ([\d.]+) ?%")
+_HITS = r"(cached|reused|hits?|(prefix )?cache( hits?)?( rate)?|prefix hits?)"
+_SHARE = re.compile(rf"(?P<first>[\d.]+) ?% {_HITS}|cached (?P<last>[\d.]+) ?%")
 
 
 def preset(rest: Sequence[str], stated: Stated) -> int:
@@ -40,11 +41,10 @@ def lengths(rest: Sequence[str], stated: Stated) -> int:
 
 
 def cached(rest: Sequence[str], stated: Stated) -> int:
-    """Read the cached share of prompts: "90% cached", "90 % cached", "cached 90%"."""
-    for count in (2, 3):
-        match = _SHARE.fullmatch(joined(rest, count))
-        if match and (match[2] or match[3]) in _CACHED:
-            stated.say_text("prefix_hits", f"{match[1] or match[4]}%")
+    """Read the cached share of prompts: "90% cached", "90 % prefix cache hits", "cached 90%"."""
+    for count in (6, 5, 4, 3, 2):
+        if match := _SHARE.fullmatch(joined(rest, count)):
+            stated.say_text("prefix_hits", f"{match['first'] or match['last']}%")
             return count
     return 0
 
@@ -64,6 +64,15 @@ def quantity(rest: Sequence[str], stated: Stated) -> int:
         if is_number(number) and unit in UNITS:
             _say_quantity(number, unit, stated)
             return 1 + count
+    return 0
+
+
+def rent(rest: Sequence[str], stated: Stated) -> int:
+    """Read the rent of a device: "$2/h", "$1.50 per hour"."""
+    for count in (3, 2, 1):
+        if match := _RENT.fullmatch(joined(rest, count)):
+            stated.say_text("price", match[1])
+            return count
     return 0
 
 

@@ -55,7 +55,7 @@ def named(rest: Sequence[str], stated: Stated) -> int:
             stated.searches = True
             return count + 1
         if one.kind != "list":
-            start = count + (joined(rest, 1, count) == "of")
+            start = count + (one.numeric and joined(rest, 1, count) == "of")
             follows = joined(rest, 1, start)
             return start + _value(one, rest[start:], stated) if _is_value(one, follows) else 0
     return 0

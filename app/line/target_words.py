@@ -14,7 +14,7 @@ from genz_core.errors import InvalidValue
 
 _BELOW, _ABOVE = ("<", "<=", "under", "below"), (">", ">=", "over", "above")
 _TIME_UNITS = ("ms", "s", "us")
-_TIME = re.compile(r"[\d.]+(ms|us|s)?")
+_TIME = re.compile(r"[\d.]+(ms|us|s)")
 #: Most words of a wanted speed.
 _SPEED_WORDS = 10
 _SPEED = re.compile(
@@ -44,24 +44,39 @@ def target(rest: Sequence[str], stated: Stated) -> int:
 
 
 def limit(rest: Sequence[str], stated: Stated) -> int:
-    """Read the limit of a latency without a sign: "ttft 500ms", "p99 tpot of 30 ms",
-    "tpot=20ms".
+    """Read the limit of a latency without a sign: "ttft 500ms", "p99 tpot of 30 ms", "tpot=20ms",
+    "500 ms ttft".
     """
     words = len(rest)
     rest = [*joined(rest).split("=", 1), *rest[1:]]
     equals = len(rest) - words
+    if size := _time(rest):
+        count, name = _latency(rest[size:])
+    else:
+        count, name = _latency(rest)
+        count += bool(name) and joined(rest, 1, count) in ("of", "at", "is")
+        size = _time(rest[count:]) if name else 0
+    if not (size and name):
+        return 0
+    time = "".join(rest[:size] if _time(rest) else rest[count : count + size]).casefold()
+    _say_target(f"{name} < {time}", stated)
+    return count + size - equals
+
+
+def _time(words: Sequence[str]) -> int:
+    """The number of first words that are a time with its unit, 0 if they are none."""
+    if _TIME.fullmatch(joined(words)):
+        return 1
+    return 2 if is_number(joined(words)) and joined(words, 1, 1) in _TIME_UNITS else 0
+
+
+def _latency(words: Sequence[str]) -> tuple[int, str]:
+    """The number of first words that name a latency, and its name; (0, "") if they name none."""
     for count in (2, 1):
-        name = _figure(joined(rest, count))
-        if name is None or not name.latency:
-            continue
-        between = int(joined(rest, 1, count) in ("of", "at", "is"))
-        value, unit = (joined(rest, 1, count + between + more) for more in (0, 1))
-        match = _TIME.fullmatch(value)
-        apart = unit in _TIME_UNITS and is_number(value)
-        if match and (match[1] or apart):
-            _say_target(f"{name.name} < {value}{unit if apart else ''}", stated)
-            return count + between + 1 + apart - equals
-    return 0
+        found = _figure(joined(words, count))
+        if found is not None and found.latency:
+            return count, found.name
+    return 0, ""
 
 
 def speed(rest: Sequence[str], stated: Stated) -> int:

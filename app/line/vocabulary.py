@@ -33,6 +33,8 @@ UNITS: Mapping[str, str] = {
     **dict.fromkeys(("out", "tokens out", "out tokens", "answer"), "osl"),
     **dict.fromkeys(("turns", "turn"), "turns"),
     **dict.fromkeys(("replicas", "replica"), "replicas"),
+    **dict.fromkeys(("images", "image"), "images"),
+    **dict.fromkeys(("adapters", "loras"), "lora_adapters"),
 }
 #: Words that only connect others.
 FILLERS = frozenset(
@@ -43,10 +45,11 @@ FILLERS = frozenset(
         "can", "will", "would", "much", "cost", "costs", "serve", "serves", "serving", "way",
         "it", "we", "me", "please", "many", "take", "takes", "need", "needs", "compare", "vs",
         "versus", "between", "which", "model", "slo", "sla", "million", "mac", "studio", "macbook",
+        "what's", "long", "latency", "goodput", "energy", "power", "draw", "rent", "speed",
     )
 )  # fmt: skip
 #: Numbers that are written as words.
-NUMBERS: Mapping[str, str] = {"one": "1", "two": "2", "four": "4", "eight": "8"}
+NUMBERS: Mapping[str, str] = {"one": "1", "single": "1", "two": "2", "four": "4", "eight": "8"}
 
 
 @cache
