@@ -34,7 +34,7 @@ def test_users_are_refused_with_what_to_give_and_so_is_what_cannot_be_typed():
 
 def test_the_limits_of_each_request_are_those_of_the_form_and_its_targets():
     said = opened("plan", **SMALL, target="p99 tpot < 9ms").caption
-    assert any("Each request is to meet TTFT 9.00 s, TPOT 9.00 ms." in one.value for one in said)
+    assert any("Each request has to meet TTFT 9.00 s, TPOT 9.00 ms." in one.value for one in said)
 
 
 @pytest.mark.slow
