@@ -353,7 +353,11 @@ _NUMBERS: Mapping[str, tuple[str, str, str]] = {
     ),
     "loading_mean_s": ("Loading", "s", "Mean time to load a prompt's blocks from cache tiers."),
     "ttft_mean_saved_s": ("TTFT saved", "s", "Mean TTFT without the tier minus mean TTFT with it."),
-    "ttft_p99_saved_s": ("TTFT p99 saved", "s", "TTFT p99 without the tier minus TTFT p99 with it."),
+    "ttft_p99_saved_s": (
+        "TTFT p99 saved",
+        "s",
+        "TTFT p99 without the tier minus TTFT p99 with it.",
+    ),
     "tier_usd_per_hour": ("Tiers", "$/h", "Rent of the cache tiers."),
     "freed_usd_per_hour": ("Freed", "$/h", "Rent of the device time that cache hits save."),
     "net_usd_per_hour": ("Net", "$/h", "Rent of the saved device time minus the rent of the tier."),
