@@ -87,7 +87,7 @@ def test_what_is_typed_against_the_trace_is_named_with_it_and_no_finding_is_stat
     assert apart["system"][1] == "NVIDIA H100 80GB HBM3"
     assert document["findings"] == []
     words = printed(*call)
-    assert "no findings are stated" in words and "4096" in words and "559" in words
+    assert "there are no findings" in words and "4096" in words and "559" in words
 
 
 def test_no_fill_keeps_the_defaults_and_says_what_ran(answer):

@@ -121,7 +121,7 @@ def test_the_first_visit_sees_what_needs_no_pricing_and_a_worker_prices_the_rest
 def test_a_number_is_made_of_the_batch_that_stands_for_the_load():
     captions = [caption.value for caption in opened("How a number is made").caption]
     assert any("batch 16" in words for words in captions)
-    assert "For a static batch of 16, which stands for the load." in captions
+    assert "For a static batch of 16, the batch of this load." in captions
 
 
 def test_every_state_of_knowledge_is_explained():

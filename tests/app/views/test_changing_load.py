@@ -19,7 +19,7 @@ def data(own_data):
 
 def test_nothing_runs_before_a_button_is_pressed():
     app = opened("plan", **SMALL)
-    assert not app.exception and "Nothing is simulated yet" in app.info[0].value
+    assert not app.exception and "Nothing has been simulated" in app.info[0].value
 
 
 def test_users_are_refused_with_what_to_give_and_so_is_what_cannot_be_typed():

@@ -42,7 +42,7 @@ def words(app: AppTest) -> str:
 def test_nothing_runs_before_the_button_is_pressed():
     app = opened("answer", **SMALL)
     assert not app.exception and len(charts(app)) == 1
-    assert "Nothing is simulated yet" in app.info[0].value
+    assert "Nothing has been simulated" in app.info[0].value
 
 
 def test_the_button_shows_what_python_answers():
@@ -127,7 +127,7 @@ def test_a_result_stays_when_the_scenario_changes_and_says_so():
     assert {name: cards(app)[name] for name in before if "median" in name} == {
         name: value for name, value in before.items() if "median" in name
     }
-    assert "result of an earlier question" in app.info[0].value
+    assert "belongs to an earlier scenario" in app.info[0].value
 
 
 def test_an_uploaded_trace_is_served():
