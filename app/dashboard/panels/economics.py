@@ -200,8 +200,8 @@ def _cards(named: Named, running: Operation) -> None:
         joules = energy["joules_per_token"]
         card("Energy per token", f"{joules:.3g} J" if joules else "–",
              f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "",
-             f"At the site, with {energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W "
-             f"of network power per device, times a PUE of {energy['pue']:g}.")  # fmt: skip
+             f"At the site, with {energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W"
+             f" of network power per device, times a PUE of {energy['pue']:g}.")  # fmt: skip
         carbon = energy["carbon_g_per_mtok"]
         if carbon:
             card("Carbon per 1M tokens", f"{carbon:,.3g} g", "by your grid")
