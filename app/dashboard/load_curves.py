@@ -205,7 +205,7 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
         highest = float(full["rate"].iloc[0] / full["utilisation"].iloc[0])
         last = table.loc[table["status"] != "overloaded", name].max()
         sentences.append(
-            f"Overloaded beyond {highest:.3g} requests/s (the last stable point drawn is "
-            f"{last:.3g}): the queue grows without bound and TTFT has no mean."
+            f"Overloaded beyond {highest:.3g} requests/s (last stable point: {last:.3g}): the "
+            "queue grows without bound and TTFT has no mean."
         )
     return sentences

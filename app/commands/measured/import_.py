@@ -109,9 +109,9 @@ def print_checks(checks: Sequence[Check], of: str = "") -> None:
 
 def sums(checks: Sequence[Check]) -> str:
     """Checks as lines: failed ones with both sides, then the number of passed ones."""
-    failing = [f"sum fails: {one.sentence}" for one in checks if one.outcome == "failed"]
+    failing = [f"check failed: {one.sentence}" for one in checks if one.outcome == "failed"]
     counts = [sum(one.outcome == name for one in checks) for name in ("passed", "not made")]
-    held = f"sums: {counts[0]} hold, {counts[1]} cannot be made" if checks else ""
+    held = f"checks: {counts[0]} pass, {counts[1]} cannot be made" if checks else ""
     return "\n".join([*failing, held]).strip()
 
 

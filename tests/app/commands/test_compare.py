@@ -145,7 +145,7 @@ def test_kernels_that_were_picked_for_ncu_are_no_step(ridgeline):
     given = ("--model", "Qwen/Qwen3-8B", "--system", "a100", "--as", "decode")
     refused = ridgeline("compare", report, *given).exception
     assert isinstance(refused, InvalidValue)
-    assert "ncu timed 6 launches" in str(refused) and "do not make a step" in str(refused)
+    assert "ncu timed 6 launches" in str(refused) and "do not form a step" in str(refused)
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_nothing_measured_and_nothing_possible_are_sentences():
     app = pressed(opened(), "Calibrate")
     assert "has no measured figure: give TTFT" in app.error[0].value
     app = typed(opened(), measured_tpot_s=0.001)
-    assert "the least this device needs" in app.error[0].value
+    assert "the device needs at least" in app.error[0].value
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_nothing_runs_before_a_button_is_pressed():
 def test_users_are_refused_with_what_to_give_and_so_is_what_cannot_be_typed():
     users = {name: v for name, v in SMALL.items() if name not in ("rate", "requests")}
     app = pressed(opened("plan", **users, concurrency="8"), "Follow the load")
-    assert "give a rate or a trace" in app.error[0].value
+    assert "an arrival rate or a trace" in app.error[0].value
     app = opened("plan", **SMALL)
     app.text_input("scaling_max_replicas").set_value("many")
     app = pressed(app, "Follow the load")
