@@ -91,7 +91,7 @@ def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
     said = candidates.messages.get(at) or _REASONS.get(status, status)
     replicas, tried = int(candidates.columns["replicas"][at]), int(mine.sum())
     each = f"on each of {replicas:,} replicas " if replicas > 1 else ""
-    alike = f" (so for {many:,} of {tried:,} deployments)" if tried > 1 else ""
+    alike = f" (the same holds for {many:,} of {tried:,} deployments)" if tried > 1 else ""
     return Loser(family, at, f"{each}{said}{alike}")
 
 
@@ -110,15 +110,15 @@ def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = 
         chance = float(found.probability[at])
         if np.isnan(chance):
             if found.ranking.confidence:
-                return "not validated, but a confidence is required"
-            return "not validated in closed form; simulate to know"
-        return f"meets the targets with {quantities.chance(chance)} only"
+                return "not validated, but a minimum confidence is set"
+            return "not validated in closed form; needs a simulation"
+        return f"meets the targets with only {quantities.chance(chance)}"
     return "; ".join(said)
 
 
 def _miss(target: Target, value: float, *, simulated: bool) -> str:
     if np.isnan(value):
-        return f"{target}: no such figure; a system without a price or a power has none"
+        return f"{target}: not known, because the system has no price or power on record"
     sign = "above" if target.below else "below"
     shown = target.figure.shown
     guess = "about " if target.figure.percentile and not simulated else ""
@@ -140,7 +140,7 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
     by, columns = found.ranking.by, found.candidates.columns
     mine, theirs = float(columns[by.column][at]), float(columns[by.column][best])
     if np.isnan(mine):
-        return f"has no {by.title}: the system states no price"
+        return f"has no {by.title}: no price is known for the system"
     if theirs and abs(mine / theirs - 1.0) > _ALIKE:
         return f"{by.title} {_to_four(by, mine)} against {_to_four(by, theirs)}"
     fewer = columns["devices"][at] - columns["devices"][best]

@@ -44,7 +44,7 @@ def _changes(setup: Setup) -> list[str]:
     if s.redundant_experts:
         changed.append(f"{s.redundant_experts} redundant experts")
     if s.overlap != "none":
-        changed.append(f"{BESIDE[s.overlap]} beside the exchange")
+        changed.append(f"{BESIDE[s.overlap]} during the all-to-all")
     if s.images:
         changed.append(f"{s.images} images {s.image_size}".strip())
     if s.audio_seconds:

@@ -266,8 +266,8 @@ def _note(name: str, model: ShippedModel, matched: Matched, formats: Mapping[str
         "name": "",
         "alias": f"{name} is {model.id} under another name",
         "re-release": f"{name} has the architecture of {model.id}",
-        "fine-tune": f"{name} is taken as a fine-tune of {model.id}, the same architecture",
-        "beginning": f"{name} is taken as {model.id}, whose name alone begins so",
+        "fine-tune": f"{name} is treated as a fine-tune of {model.id}, with the same architecture",
+        "beginning": f"{name} is taken as {model.id}, the only name that starts with it",
     }[matched]
     if matched in ("alias", "re-release") and not formats and (others := _others(name, model)):
         note += f", not {' or '.join(filter(None, (', '.join(others[:-1]), others[-1])))}"
@@ -447,5 +447,5 @@ def _unknown(name: str, fits: Sequence[str] = ()) -> UnknownModel:
         "a config.json (--trace follows one of any type), or a name that `ridgeline models` lists."
     )
     why = reason_unshipped(name)
-    hint = f"It does not ship: {why}" if why else ""
+    hint = f"It is not shipped: {why}" if why else ""
     return UnknownModel("model", name, list(shipped_models()), hint, fits, instead)

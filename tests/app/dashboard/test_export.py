@@ -48,7 +48,7 @@ def test_the_menu_of_exports_speaks_of_files_that_it_offers_and_else_of_what_the
     """It once listed SVG, PDF and PNG where no button offered them."""
     words = export._files_words.__wrapped__
     monkeypatch.setattr(export, "can_draw", lambda: True)
-    assert "colours of paper" in words()
+    assert "use print colours" in words()
     monkeypatch.setattr(export, "can_draw", lambda: False)
     monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
     assert "-m pip install" in words() and "kaleido" in words()

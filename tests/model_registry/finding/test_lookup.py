@@ -259,7 +259,10 @@ def test_a_name_that_fits_several_shapes_says_which_it_is_not(
 def test_the_beginning_of_one_models_name_alone_is_that_model() -> None:
     match = resolve_name("Qwen3-235B")
     assert (match.id, match.matched) == ("Qwen/Qwen3-235B-A22B", "beginning")
-    assert match.note == "Qwen3-235B is taken as Qwen/Qwen3-235B-A22B, whose name alone begins so"
+    assert (
+        match.note
+        == "Qwen3-235B is taken as Qwen/Qwen3-235B-A22B, the only name that starts with it"
+    )
     assert resolve_name("Qwen/Qwen3-235B").id == "Qwen/Qwen3-235B-A22B"
     with pytest.raises(UnknownModel):
         resolve_name("someone/Qwen3-235B")
