@@ -112,7 +112,7 @@ def _prefill_pool() -> list[float]:
     load = {**_LLAMA, "rate": 4, "isl": 4096, "osl": 512, "length_ratio": 0.8}
     pool = ridgeline.simulate(**load, **_POOL)
     both = ridgeline.simulate(**load, replicas=2)
-    found = re.search(r"([\d.]+) prefill workers? keep", pool.to_dict()["message"])
+    found = re.search(r"([\d.]+) prefill workers? match", pool.to_dict()["message"])
     assert found, pool.to_dict()["message"]
     times = (pool.tpot_mean_s, pool.ttft_mean_s, both.tpot_mean_s, both.ttft_mean_s)
     return [float(found[1]), *(1e3 * figure for figure in times)]
