@@ -445,6 +445,6 @@ class System:
         except KeyError:
             stated = ", ".join(self.peak_flops_per_s)
             raise MissingSpec(
-                f"{self.name} states no dense {compute} peak (it has {stated}); "
-                "choose another compute type or add the figure to its YAML"
+                f"{self.name} has no known dense {compute} peak (it has {stated}); choose another "
+                "compute format, or add the figure to its YAML"
             ) from None

@@ -249,7 +249,7 @@ def _fold(name: str) -> str:
 
 def own_engines() -> OwnFiles[EngineRecord]:
     """The user's own engines, without damaged ones."""
-    return read_all("engines/*.yaml", _own, "mend it or move it away")
+    return read_all("engines/*.yaml", _own, "fix it or move it away")
 
 
 def _records() -> Mapping[str, EngineRecord]:

@@ -41,7 +41,7 @@ def own() -> dict[str, tuple[Path, int]]:
 
 def own_systems() -> OwnFiles[SystemRecord]:
     """The user's own systems, without damaged ones."""
-    return read_all("systems/*.yaml", _record, "mend it or move it away")
+    return read_all("systems/*.yaml", _record, "fix it or move it away")
 
 
 def slugs() -> list[str]:

@@ -133,7 +133,7 @@ def test_sound_fills_its_window() -> None:
     assert model.with_inputs(ModelInputs(audio_s=12.0)).prompt_tokens(1) == 1500
     with pytest.raises(InvalidValue, match="30 s at a time"):
         model.with_inputs(ModelInputs(audio_s=31.0))
-    with pytest.raises(InvalidValue, match="hears no sound"):
+    with pytest.raises(InvalidValue, match="takes no audio"):
         bart = model_registry.load("facebook/bart-large")
         assert isinstance(bart, DescribedModel)
         bart.with_inputs(ModelInputs(audio_s=1.0))

@@ -11,18 +11,18 @@ from genz_core.errors import InvalidValue
 
 
 def models(
-    name: Annotated[str, typer.Argument(help="A model to show; empty: all; or: add.")] = "",
+    name: Annotated[str, typer.Argument(help="Model to show; all if omitted; or `add`.")] = "",
     source: Annotated[
-        str, typer.Argument(help="To add: hf:OWNER/NAME, a config.json or its folder.")
+        str, typer.Argument(help="With `add`: hf:OWNER/NAME, a config.json or its folder.")
     ] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
-    to: Annotated[Path, typer.Option(help="To add: the folder of the new file.")] = Path(
+    to: Annotated[Path, typer.Option(help="With `add`: folder of the new file.")] = Path(
         "model_registry/configs"
     ),
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """List the models that ship, show one, or write the file of a new one (add)."""
+    """List the shipped models, show one, or write the file of a new one (add)."""
     import model_registry
 
     if name == "add":
@@ -58,10 +58,14 @@ def _add(source: str, folder: Path) -> None:
 
 
 def systems(
-    name: Annotated[str, typer.Argument(help="A system; empty: all; or: check, network.")] = "",
-    file: Annotated[str, typer.Argument(help="To check: a YAML file; a network file.")] = "",
-    base: Annotated[str, typer.Option(help="The system that gets the network's links.")] = "",
-    vendor: Annotated[str, typer.Option(help="Only this vendor.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="System to show; all if omitted; or `check`, `network`.")
+    ] = "",
+    file: Annotated[str, typer.Argument(help="The YAML file to check, or the network file.")] = "",
+    base: Annotated[
+        str, typer.Option(help="With `network`: the system that gets the network's links.")
+    ] = "",
+    vendor: Annotated[str, typer.Option(help="Only systems of this vendor.")] = "",
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
     json: opt.Json = False,
@@ -137,7 +141,7 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema(
-    name: Annotated[str, typer.Argument(help="arch, modules, ops or step; empty: all.")] = "",
+    name: Annotated[str, typer.Argument(help="arch, modules, ops or step; all if omitted.")] = "",
 ) -> None:
     """The JSON schema of a document that commands exchange; without a name, a list of them."""
     from model_registry.reports import schemas

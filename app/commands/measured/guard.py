@@ -17,7 +17,7 @@ def guard(
     tolerance: Extra,
     baseline: Annotated[
         list[Path] | None,
-        typer.Option(help="Earlier result of the same loads; repeats show the noise."),
+        typer.Option(help="Earlier result of the same loads; several show the run-to-run noise."),
     ] = None,
     json: opt.Json = False,
 ) -> None:

@@ -12,7 +12,7 @@ from app.commands import options as opt
 from app.commands.progress_bar import running
 from genz_core.errors import InvalidValue, MeasurementError
 
-Identity = Annotated[str, typer.Argument(help="Id of a run, or the start of it.")]
+Identity = Annotated[str, typer.Argument(help="Id of a run, or its first characters.")]
 
 
 def register(cli: typer.Typer) -> None:

@@ -15,7 +15,7 @@ from app.commands.question_options import Extra, Given, of_verb
 def economics(
     given: Given,
     kept_runs: Annotated[
-        bool, typer.Option(help="Use the power that a kept run near this load measured.")
+        bool, typer.Option(help="Use the measured power of a kept run near this load.")
     ] = True,
     json: opt.Json = False,
 ) -> None:
@@ -35,7 +35,7 @@ def sensitivity(
     load: Annotated[
         str,
         typer.Option(
-            help="Superseded by --concurrency: static, or load for --batch users.", hidden=True
+            help="Use --concurrency instead. static, or load for --batch users.", hidden=True
         ),
     ] = "static",
     json: opt.Json = False,
@@ -55,7 +55,9 @@ def routing(
     given: Given,
     statistics: Annotated[
         Path,
-        typer.Option(help="Routed rows: CSV of layer_id, expert_id, count, or JSON of lists."),
+        typer.Option(
+            help="Tokens routed to each expert: CSV with layer_id, expert_id, count, or JSON lists."
+        ),
     ],
     copies: Extra,
     json: opt.Json = False,
@@ -69,8 +71,10 @@ def routing(
 
 
 def study(
-    file: Annotated[Path, typer.Argument(help="YAML of the study; app/samples/studies has some.")],
-    chart: Annotated[Path | None, opt.target("Where the chart goes: .svg.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="YAML of the study; examples are in app/samples/studies.")
+    ],
+    chart: Annotated[Path | None, opt.target("File for the chart: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
@@ -88,8 +92,10 @@ def study(
 
 
 def fleet(
-    file: Annotated[Path, typer.Argument(help="YAML of the fleet; app/samples/fleets has one.")],
-    chart: Annotated[Path | None, opt.target("File for a picture of the machines: .svg.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="YAML of the fleet; an example is in app/samples/fleets.")
+    ],
+    chart: Annotated[Path | None, opt.target("File for a chart of the machines: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:

@@ -18,7 +18,7 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(group, name="modules")
 
 
-Model = Annotated[str, typer.Option(help="For this model, at its sizes.")]
+Model = Annotated[str, typer.Option(help="Classes of this model, at its sizes.")]
 
 
 def list_(json: opt.Json = False) -> None:
@@ -53,7 +53,7 @@ def populate(
 
 def validate(
     name: Annotated[str, typer.Argument(help="Full path or bare name of a class.")],
-    by: Annotated[str, typer.Option(help="Who compared them.")],
+    by: Annotated[str, typer.Option(help="Name of the reviewer.")],
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
@@ -68,14 +68,17 @@ def validate(
 def derive(
     name: Annotated[
         str,
-        typer.Argument(help='Class, as torch.nn.SiLU or "torch.nn.Linear(d, 4*d, bias=False)".'),
+        typer.Argument(
+            help='Class, such as torch.nn.SiLU or "torch.nn.Linear(d, 4*d, bias=False)".'
+        ),
     ] = "",
     model: Model = "",
     inputs: Annotated[
         str, typer.Option(help='Shapes of its inputs: "batch, new_tokens, d; 1, d".')
     ] = "",
     again: Annotated[
-        bool, typer.Option("--again", help="Derive formulas even if the database has them.")
+        bool,
+        typer.Option("--again", help="Derive the formulas again even if the database has them."),
     ] = False,
     json: opt.Json = False,
 ) -> None:
@@ -101,7 +104,7 @@ def _config(model: str) -> Mapping[str, Any]:
 
 
 def _print(entry: Any, json: bool) -> None:
-    by = " by {by} on {on}".format(**entry.validated) if entry.validated else ": by nobody yet"
+    by = " by {by} on {on}".format(**entry.validated) if entry.validated else ": not yet"
     said = [entry.module, f"  from {entry.source}", f"  validated{by}"]
     sizes = {**entry.sizes, "parameters": f"{entry.parameters:,.0f}" if entry.parameters else ""}
     lines = {"symbols": ", ".join(entry.symbols), **sizes}

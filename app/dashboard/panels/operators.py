@@ -71,7 +71,7 @@ def total(step: Step) -> str:
     alone = float(step_of(step.estimate, step.phase).operators_s[:, 0].sum())
     return (
         f"A {step.phase} step takes **{quantities.seconds(whole.seconds)}** (80 %: {whole.trust}), "
-        f"its operators alone {quantities.seconds(alone)}."
+        f"of which the operators take {quantities.seconds(alone)}."
     )
 
 

@@ -57,15 +57,15 @@ def _routing(sent: SentFile) -> None:
         steps, layers, experts = counts.shape
         ranks = [many for many in _RANKS if experts % many == 0]
         rows = [{"expert parallel": many, "busiest rank over the mean": busiest_rank(counts, many),
-                 "with a spare expert a rank": busiest_rank(counts, many, many)}
+                 "with one redundant expert per rank": busiest_rank(counts, many, many)}
                 for many in ranks]  # fmt: skip
     st.markdown(
         f"**{plain(sent.name)}** counts the rows that {layers:,} layers routed to {experts:,} "
-        f"experts in {steps:,} {'step' if steps == 1 else 'steps'}. A step lasts as long as its "
-        "busiest rank."
+        f"experts in {steps:,} {'step' if steps == 1 else 'steps'}. The busiest rank determines "
+        "the time of a step."
     )
     draw_table(rows, "routing_rows", height="auto")
-    st.page_link("views/chip_lab.py", label="What copies of experts gain",
+    st.page_link("views/chip_lab.py", label="Gain from redundant experts",
                  query_params={"part": "Uneven experts"}, icon=":material/memory_alt:")  # fmt: skip
 
 

@@ -238,7 +238,7 @@ def test_a_report_without_phases_is_compared_as_the_phase_that_the_user_names(es
     found = compare(estimate, in_phase(measurement, "prefill"), reports=[report])
     assert found.phases["measured_s"][0] == pytest.approx(31.76e-3, rel=1e-3), "inside the step"
     (left_out,) = found.notes
-    assert left_out.startswith("13.7 ms of kernel time (30 %) lie outside of the steps")
+    assert left_out.startswith("13.7 ms of kernel time (30 %) lie outside the steps")
 
 
 def test_steps_below_one_are_refused(estimate):
