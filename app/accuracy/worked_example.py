@@ -292,7 +292,7 @@ def step_markdown(estimate: Estimate, phase: str) -> str:
     words += f" + host {quantities.seconds(host)}"
     if learned := float(step.learned_s[0]):
         sign = "+" if learned > 0 else "−"
-        words += f" {sign} {quantities.seconds(abs(learned))}, correction by measured runs of similar loads"
+        words += f" {sign} {quantities.seconds(abs(learned))}, the correction by measured runs"
     words += f" = {_trusted(whole)}"
     if phase == "prefill":
         ttft = _trusted(intervals.latency(estimate, "ttft_s"))
