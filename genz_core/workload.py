@@ -401,7 +401,10 @@ def mixed(
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
 ) -> StepEstimate:
-    """Price a step of unequal queries, each with its cached and new tokens (chunked prefill)."""
+    """Price a step of unequal queries, each with its cached and new tokens (chunked prefill).
+
+    All prompts share one attention kernel, see `genz_core.steps.shared_kernels`.
+    """
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
     step = Step(tuple(queries))
     graph = deployed.graph(step, parallelism)

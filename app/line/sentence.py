@@ -94,7 +94,7 @@ def _parts(
         yield "for", f"the trace {q.trace}", ("trace",)
     else:
         yield "in", f"a batch of {q.batch:,}", ("batch",)
-    lengths = f"{quantities.tokens(q.isl)} / {quantities.tokens(q.osl)} tokens"
+    lengths = f"{quantities.count(q.isl)} / {quantities.count(q.osl)} tokens"
     yield "of", of("use") if "use" in several else lengths, ("isl", "osl")
     if q.prefix_hits:
         yield "", f"{q.prefix_hits:.3g} of each prompt cached", ("prefix_hits",)

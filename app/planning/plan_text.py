@@ -7,6 +7,9 @@ from app.planning.targets import FIGURES
 from app.wording import quantities
 
 _MOST_OTHERS = 8
+_LIMIT_THE_WAIT = ("ttft", "e2e")
+#: From this time, and this multiple of the bound, a first token is said to wait.
+_LONG_WAIT_S, _LONG_WAIT = 1.0, 10.0
 
 
 def sentences(named: Mapping[str, Any]) -> list[str]:
@@ -74,6 +77,8 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
         if share is not None:
             yield f"margin to {FIGURES[name].title}: {quantities.percent(share)}"
     yield f"percentiles: {best['percentiles']}"
+    if waits := long_wait(named):
+        yield waits
     if best["choices_like_it"]:
         yield f"similar choices {best['choices_like_it']['words']}"
     yield from beside(named)
@@ -96,6 +101,23 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
     yield f"check it:\n  {best['benchmark']}"
     if best["guard"]:
         yield f"  {best['guard']}"
+
+
+def long_wait(named: Mapping[str, Any]) -> str:
+    """A sentence on first tokens of the best plan that wait long because no target limits them,
+    "" where they do not.
+    """
+    best = named["plans"][0]
+    limited = any(
+        target.partition(" ")[0].startswith(_LIMIT_THE_WAIT) for target in named["targets"]
+    )
+    ttft, bound = best["ttft_s"] or 0.0, best["bound_ttft_s"] or 0.0
+    if limited or ttft < _LONG_WAIT_S or ttft < _LONG_WAIT * bound:
+        return ""
+    return (
+        f"no target limits the wait for a first token: it takes {quantities.seconds(ttft)} under "
+        "this load; add one such as ttft < 2s"
+    )
 
 
 def beside(named: Mapping[str, Any]) -> list[str]:

@@ -70,7 +70,9 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
 
 
 def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
-    """The candidate of a family that is closest to the targets, and what it misses."""
+    """The candidate of a family that is closest to the targets, and what it misses; of overloaded
+    ones, the one that sustains the most.
+    """
     candidates = found.candidates
     near = np.where(mine, slack, -np.inf)
     if np.isfinite(near).any():
@@ -82,7 +84,10 @@ def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
         return Loser(family, at, _missed(found, candidates, at))
     counted = Counter(candidates.status[mine].tolist())
     status, many = counted.most_common(1)[0]
-    at = int(np.flatnonzero(mine & (candidates.status == status))[-1])
+    alike_ones = np.flatnonzero(mine & (candidates.status == status))
+    load = candidates.columns["utilisation"][alike_ones]
+    least = status == OVERLOADED and np.isfinite(load).any()
+    at = int(alike_ones[np.nanargmin(load) if least else -1])
     said = candidates.messages.get(at) or _REASONS.get(status, status)
     replicas, tried = int(candidates.columns["replicas"][at]), int(mine.sum())
     each = f"on each of {replicas:,} replicas " if replicas > 1 else ""

@@ -17,6 +17,7 @@ class Load:
 
     batch: int = parameter(
         "whole", 1, "Static batch: number of sequences.", limit="batch", array=True, group=LOAD,
+        aliases=("batch_size",),
     )  # fmt: skip
     concurrency: float | None = parameter(
         "whole", None, "Users of a closed loop: requests in flight over the whole deployment.",

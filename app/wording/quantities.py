@@ -121,12 +121,6 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if math.isfinite(value) else "–"
 
 
-def tokens(value: float) -> str:
-    """A length in tokens, short where it is a power of two: 8192 -> "8k"."""
-    whole = int(value)
-    return f"{whole // 1024}k" if whole >= 1024 and whole % 1024 == 0 else f"{whole:,}"
-
-
 def percent(share: float) -> str:
     """A fraction as percent: "43 %"; small ones keep a digit."""
     if not math.isfinite(share):

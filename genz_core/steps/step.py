@@ -20,6 +20,7 @@ from genz_core.latency import Explanation, Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
 from genz_core.steps.overlap import overlap
+from genz_core.steps.shared_kernels import share_kernels
 from genz_core.types import (
     DEGREES,
     Array,
@@ -336,6 +337,8 @@ def price(
     communication = stack((limit.communication_s for limit in least), size)
     pricer = Pricer(system, engine)
     expected = stack(pricer.expected_of(graph.ops, least), size)
+    if len(step.groups) > 1:
+        share_kernels(graph.ops, pricer, expected)
     overlap(graph, parallelism, system, compute, memory, communication, expected)
     bound = np.maximum(np.maximum(compute, memory), communication)
     runs = np.array([op.count for op in graph.ops], dtype=float)

@@ -171,7 +171,7 @@ def own_runs_panel() -> None:
         "Serving, shows how much this improves other runs.\n\n"
         f"{plain(s.model)} on {s.tp * s.pp * s.dp} × {plain(s.system)} · "
         f"engine {plain(s.engine or 'default')} · "
-        f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out"
+        f"{quantities.count(s.isl)} tokens in, {quantities.count(s.osl)} out"
     )
     if setup.model_config or setup.system_yaml:
         st.info(

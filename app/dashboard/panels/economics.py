@@ -68,8 +68,8 @@ def page() -> None:
     st.caption(
         f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
         f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, "
-        f"{load_words(under_load(s))}, {quantities.tokens(s.isl)} tokens "
-        f"in, {quantities.tokens(s.osl)} out."
+        f"{load_words(under_load(s))}, {quantities.count(s.isl)} tokens "
+        f"in, {quantities.count(s.osl)} out."
     )
     with sidebar.stopping():
         sidebar.gated_load(replace(setup, scenario=under_load(s)), switch=False)

@@ -189,7 +189,7 @@ def _reading_cards(setup: Setup, row: Mapping[str, Any], fits: bool) -> None:
         )  # fmt: skip
         figure_card(
             "Tokens read", quantities.tokens_rate(rate * setup.scenario.isl),
-            f"{quantities.tokens(setup.scenario.isl)} a sequence",
+            f"{quantities.count(setup.scenario.isl)} a sequence",
             "Input tokens per second of the whole deployment.", fits=fits,
         )  # fmt: skip
         figure_card(

@@ -64,7 +64,7 @@ def _cards(step: Step, usable: float) -> None:
     usage, s = step.estimate.memory, step.setup.scenario
     most_batch, most_input = caches.largest(step.setup)
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
-    lengths = f"at {quantities.tokens(s.isl)} in, {quantities.tokens(s.osl)} out"
+    lengths = f"at {quantities.count(s.isl)} in, {quantities.count(s.osl)} out"
     if asked.scenario.kind in ("concurrency", "rate"):
         load = load_of(asked)
         fit = float(load_curves.one_load(asked, load.name, load.value)["capacity"])
@@ -86,7 +86,7 @@ def _cards(step: Step, usable: float) -> None:
         card(
             "Longest context that fits",
             quantities.count(most_input + s.osl) if most_input else "none",
-            f"batch {s.batch}" + (f"; trained to {quantities.tokens(trained)}" if trained else ""),
+            f"batch {s.batch}" + (f"; trained to {quantities.count(trained)}" if trained else ""),
             "Input plus output tokens of one sequence.",
         )
 

@@ -20,7 +20,15 @@ from app.decide.plan_query import Planned, Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.plan_text import beside, none_words, priced_words, ranked_words, shape, short
+from app.planning.plan_text import (
+    beside,
+    long_wait,
+    none_words,
+    priced_words,
+    ranked_words,
+    shape,
+    short,
+)
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import capital, plain
@@ -153,7 +161,7 @@ def _best(named: Named, targets: str, pending: str) -> None:
 
 def _beside(named: Named) -> None:
     """Draw the riskier or safer choice, and the run that would settle it."""
-    for words in beside(named):
+    for words in filter(None, (long_wait(named), *beside(named))):
         st.markdown(f"{plain(capital(words))}.")
     if found := named["settling"]:
         st.markdown(f"A measurement that would decide: {plain(found['words'])}.")

@@ -20,7 +20,7 @@ def figure(look: style.Look):
 
 def test_a_footer_names_model_system_engine_load_and_day():
     words = export.footer_words(SETUP)
-    for part in ("Llama-3.1-8B", "h100-sxm5-80gb", "vllm 0.9.0", "fp8 weights", "batch 64, 1k/256"):
+    for part in ("Llama-3.1-8B", "h100-sxm5-80gb", "vllm 0.9.0", "fp8 weights", "batch 64, 1,024"):
         assert part in words
     assert re.search(r"\d{4}-\d\d-\d\d$", words)
 

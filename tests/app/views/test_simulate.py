@@ -73,7 +73,7 @@ def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
     for sentence in (
         "drafts 3 tokens per step, which yield 2.95 tokens",
         "prompts are read by 2 x 1 NVIDIA B200",
-        "prefill workers keep one decode worker full",
+        "prefill workers match one decode worker",
     ):
         assert sentence in words(app)
 

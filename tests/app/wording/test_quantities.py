@@ -40,11 +40,6 @@ def test_parameters_are_in_billions_as_the_field_writes_them():
     assert quantities.parameters(124_439_808) == "124 M"
 
 
-def test_lengths_are_short_where_they_are_powers_of_two():
-    lengths = (128, 1000, 1024, 131072)
-    assert [quantities.tokens(value) for value in lengths] == ["128", "1,000", "1k", "128k"]
-
-
 @given(st.floats(1e-9, 1e9))
 def test_three_digits_are_within_half_a_percent(value: float):
     assert float(quantities.digits(value).replace(",", "")) == pytest.approx(value, rel=5e-3)
