@@ -84,7 +84,7 @@ def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
     [
         (
             {"prefill_workers": 1, "prefill_system": "rtx-4090"},
-            "states no link that reaches another system",
+            "has no known link that reaches another system",
         ),
         ({"prefill_workers": 1, "prefill_tp": 64}, "prefill pool: tp 64"),
         ({"prefill_tp": 2}, "prefill_tp without a prefill pool"),
