@@ -1,23 +1,14 @@
 """Breakdown of the time of a step: bars by operator class and by cause, waterfall, icicle."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 from app.charts.figure import Figure, Trace
 from app.charts.labels import axis_end
-from app.charts.parts import BESIDE, dots, interval_reach, lay_bars, lying_bars, time_bars
-from app.charts.style import (
-    CLASS_NAMES,
-    CLASSES,
-    HOST,
-    PART_NAMES,
-    PARTS,
-    Look,
-    blank,
-    room_for,
-)
+from app.charts.parts import BESIDE, dots, inside, interval_reach, lay_bars, lying_bars, time_bars
+from app.charts.style import KIND_NAMES, PART_NAMES, PARTS, Look, blank, room_for
 from app.scenario.intervals import Latency, of_rows
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
@@ -35,13 +26,8 @@ def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look)
     totals: each step with its interval.  Step times differ by orders of magnitude, so bars show
     shares.
     """
-    figure = blank(look, "Time by operator class", 200 + 76 * len(totals))
-    for name in (*CLASSES, "host"):
-        parts = {step: classes.get(name, Latency(0.0)) for step, classes in steps.items()}
-        if any(part.seconds for part in parts.values()):
-            color = look.rest if name == "host" else look.class_color(name)
-            figure.add_trace(_bar(parts, totals, CLASS_NAMES.get(name, HOST), color, look))
-    return _finish_shares(figure, totals, look)
+    colors = {name: look.class_color(name) for name in KIND_NAMES}
+    return _shares("Time by operator class", steps, totals, KIND_NAMES, colors, look)
 
 
 def time_by_cause(
@@ -52,40 +38,23 @@ def time_by_cause(
     parts: seconds by cause for each step.  totals: each step with its interval.  Causes have no
     intervals: they split a prediction and cannot be measured separately.
     """
-    figure = blank(look, "Time by cause", 200 + 76 * len(totals))
-    for part in PARTS:
-        values = {step: Latency(seconds.get(part, 0.0)) for step, seconds in parts.items()}
-        if any(value.seconds for value in values.values()):
-            figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part), look))
-    return _finish_shares(figure, totals, look)
+    steps = {step: {part: Latency(s) for part, s in causes.items()}
+             for step, causes in parts.items()}  # fmt: skip
+    colors = {part: look.part_color(part) for part in PARTS}
+    return _shares("Time by cause", steps, totals, PART_NAMES, colors, look)
 
 
-def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> Trace:
-    """One part of every step: the bar shows its share, the hover its time and interval."""
-    shares = [values[step].seconds / totals[step].seconds for step in totals]
-    return lying_bars(
-        [bar_label(step, total) for step, total in totals.items()],
-        shares,
-        name,
-        color,
-        f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
-        "<extra></extra>",
-        text=[quantities.percent(share) if share >= 0.06 else "" for share in shares],
-        textposition="inside",
-        insidetextanchor="middle",
-        insidetextfont={"color": look.on(color)},
-        textangle=0,
-        customdata=[[quantities.seconds(values[s].seconds), values[s].trust] for s in totals],
-    )
-
-
-def bar_label(name: str, total: Latency) -> str:
-    """The label of a bar: name, time and interval."""
-    return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
-
-
-def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
+def _shares(
+    title: str, steps: Mapping[str, Latencies], totals: Latencies, names: Mapping[str, str],
+    colors: Mapping[str, str], look: Look,
+) -> Figure:  # fmt: skip
+    """Stacked bars of the shares of steps; names, colors: of their parts."""
+    figure = blank(look, title, 200 + 76 * len(totals))
     labels = [bar_label(name, total) for name, total in totals.items()]
+    tables, units = [steps[step] for step in totals], [one.seconds for one in totals.values()]
+    for trace in stacked_bars(labels, tables, units, names, colors, " (%{x:.1%})"):
+        words = [quantities.percent(share) if share >= 0.06 else "" for share in trace["x"]]
+        figure.add_trace(trace | inside(words, trace["marker"]["color"], look))
     lines = math.ceil(len(figure.data) / 2)  # of a legend with two columns
     lay_bars(
         figure, look, "Share of the step", bottom=72 + 18 * lines, left=room_for(labels),
@@ -93,6 +62,34 @@ def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
     )  # fmt: skip
     figure.update_layout(margin={"r": 28}, uniformtext={"minsize": 11, "mode": "hide"})
     return figure
+
+
+def stacked_bars(
+    labels: Sequence[str], tables: Sequence[Latencies], units: Sequence[float],
+    names: Mapping[str, str], colors: Mapping[str, str], beside: str = "",
+) -> Iterator[Trace]:  # fmt: skip
+    """Horizontal bars of the parts of steps, the parts that take no time left out.
+
+    tables: for each bar its latencies by part.  units: seconds that correspond to one in each bar.
+    beside: template of what the hover tells beside the time.
+    """
+    for part, name in names.items():
+        values = [table.get(part, Latency(0.0)) for table in tables]
+        if any(value.seconds for value in values):
+            yield lying_bars(
+                labels,
+                [value.seconds / unit for value, unit in zip(values, units, strict=True)],
+                name,
+                colors[part],
+                f"<b>{name}</b>: %{{customdata[0]}}{beside}<br>80 %: %{{customdata[1]}}"
+                "<extra></extra>",
+                customdata=[[quantities.seconds(value.seconds), value.trust] for value in values],
+            )
+
+
+def bar_label(name: str, total: Latency) -> str:
+    """The label of a bar: name, time and interval."""
+    return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
 def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> Figure:

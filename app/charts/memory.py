@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace, bar
-from app.charts.parts import corner_words
+from app.charts.parts import corner_words, inside
 from app.charts.style import BUTTONS, Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
@@ -117,16 +117,9 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     figure = blank(look, "", 214)
     for part in PARTS:
         trace = part_bars(part, [""], [parts[part]], look)
-        words, color = trace["name"], trace["marker"]["color"]
-        trace |= {
-            "text": trace.pop("customdata"),
-            "textposition": "inside",
-            "insidetextanchor": "middle",
-            "insidetextfont": {"color": look.on(color)},
-            "textangle": 0,
-            "constraintext": "inside",
-            "hovertemplate": f"{words}: %{{text}}<extra></extra>",
-        }
+        words = trace.pop("customdata")
+        trace |= inside(words, trace["marker"]["color"], look) | {"constraintext": "inside"}
+        trace["hovertemplate"] = f"{trace['name']}: %{{text}}<extra></extra>"
         figure.add_trace(trace)
     for name, value in limits.items():
         figure.add_vline(x=value / GIGABYTE, line=_rule(name, look))

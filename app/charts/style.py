@@ -26,6 +26,8 @@ CLASS_NAMES: Mapping[str, str] = {
 }
 CLASSES = tuple(CLASS_NAMES)
 HOST = "Host and pipeline"
+#: Names of the kinds of a step's time, as `CLASS_NAMES` with what lies between operators.
+KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": HOST}
 #: Height of the buttons at a chart's upper edge, which a touch screen always shows [px].
 BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.
@@ -62,7 +64,9 @@ class Look:
     classes: tuple[str, ...]
 
     def class_color(self, name: str) -> str:
-        """The colour of an operator class; `faint` for any other name."""
+        """The colour of an operator class, `rest` for "host"; `faint` for any other name."""
+        if name == "host":
+            return self.rest
         return self.classes[CLASSES.index(name)] if name in CLASSES else self.faint
 
     def part_color(self, name: str) -> str:

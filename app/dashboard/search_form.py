@@ -103,6 +103,19 @@ def drawer(question: Question, *, opened: bool) -> None:
     st.session_state[_KEPT] = Space(chosen, uses, numbers, free)
 
 
+def take_lists() -> None:
+    """Put several values that the address has of a parameter with one value, "h100,h200", into the
+    search; called before any control is drawn.
+    """
+    said = {name: ",".join(st.query_params.get_all(name)).split(",") for name in AMONG}
+    lists = {name: [text.strip() for text in texts] for name, texts in said.items() if texts[1:]}
+    for name, texts in lists.items():
+        st.query_params[name] = texts[0]
+        st.query_params[AMONG[name][0]] = texts
+    if lists:
+        st.rerun()
+
+
 def opener() -> None:
     """Draw the button that opens the group."""
     st.button(
