@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS, ends
 from app.dashboard import caches, load_curves
-from app.dashboard.load import Load, as_batch, load_of
+from app.dashboard.load_curves import Load, as_batch
 from app.planning.options import stated
 from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
@@ -153,8 +153,7 @@ def trust_under_load(setup: Setup) -> str:
     Raises:
         RidgelineError: it cannot be priced.
     """
-    load = load_of(setup)
-    row = load_curves.one_load(setup, load.name, load.value)
+    row = load_curves.one_load(setup)
     words = []
     for name in ("ttft_s", "tpot_s"):
         value, column = row[name], COLUMNS[name]

@@ -1,7 +1,8 @@
-"""Cached curves of a setup under load: over concurrencies, or over arrival rates."""
+"""The load of a setup, the static batch that represents it, and cached curves over loads."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -14,6 +15,8 @@ from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import completed, figures_of, served
 from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array
@@ -25,6 +28,76 @@ _CONCURRENCIES: Array = np.exp2(np.arange(13))
 _REFINED = 33
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load.  name: "concurrency", "rate" or "batch", at `value`."""
+
+    name: str
+    value: float
+
+    @property
+    def words(self) -> str:
+        """ "64 users" or "3.2 requests/s"."""
+        if self.name == "concurrency":
+            return f"{self.value:,.0f} user{'s' if self.value > 1 else ''}"
+        return f"{quantities.digits(self.value)} requests/s"
+
+
+def load_of(setup: Setup) -> Load:
+    """The load of the question; a static batch counts as that number of users, a trace as one
+    user.
+    """
+    s = setup.scenario
+    if s.rate:
+        return Load("rate", s.rate)
+    return Load("concurrency", float(s.concurrency or s.batch))
+
+
+def under(setup: Setup, load: Load) -> Setup:
+    """A setup under another load."""
+    none: dict[str, Any] = {"batch": 1, "concurrency": None, "rate": None, "trace": None}
+    return replace(setup, scenario=replace(setup.scenario, **{**none, load.name: load.value}))
+
+
+def as_batch(setup: Setup) -> Setup:
+    """The static batch with as many sequences as run at once under a setup's load.
+
+    It is limited to what fits: a server that reserves only a share of the output may run
+    more than fit in a static batch.  A trace has no single load, so it is a batch of one.
+
+    Raises:
+        RidgelineError: the setup cannot be priced.
+    """
+    s = setup.scenario
+    if s.kind == "batch":
+        return setup
+    running = 1.0 if s.trace else one_load(setup)["running"]
+    batch = max(round(running), 1) if math.isfinite(running) else int(s.concurrency or 1)
+    if batch > 1 and (most := caches.largest(alone(setup))[0]):
+        batch = min(batch, most)
+    return under(setup, Load("batch", batch))
+
+
+def alone(setup: Setup) -> Setup:
+    """The static batch of one sequence of a setup."""
+    return under(setup, Load("batch", 1))
+
+
+def batches_words(batches: Mapping[str, Setup]) -> str:
+    """A sentence stating that figures describe static batches, with their sizes.
+
+    batches: of `as_batch`, by the page's name for each.
+    """
+    sizes = {name: f"{one.scenario.batch:,}" for name, one in batches.items()}
+    if len(set(sizes.values())) == 1:
+        return f"For a static batch of {next(iter(sizes.values()))}, which stands for the load."
+    each = ", ".join(f"{plain(name)} {size}" for name, size in sizes.items())
+    return f"For the static batches that stand for the load: {each}."
+
+
+# ------------------------------------------------------------------------------- curves
 
 
 def _under_load(
@@ -66,16 +139,19 @@ def curve(setup: Setup, load: str) -> pd.DataFrame:
     return _curves(resolved, load, (degree,))[degree]
 
 
-@_under_load
-@caches.by_setup(128)
-def one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
-    """The figures of one load as `ridgeline serve` gives them, its message beside them.
-
-    load: "concurrency" or "rate", at `value`.
+def one_load(setup: Setup) -> Mapping[str, Any]:
+    """The figures of a setup's load as `ridgeline serve` gives them, its message beside them.
 
     Raises:
         RidgelineError: as `cached.resolved`.
     """
+    load = load_of(setup)
+    return _one_load(setup, load.name, load.value)
+
+
+@_under_load
+@caches.by_setup(128)
+def _one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
     table = curve(setup, load)
     drawn = np.flatnonzero(table[load] == value)
     if len(drawn):

@@ -9,7 +9,7 @@ from app.accuracy import likely_causes, measured_points, shipped_errors, worked_
 from app.charts import parity
 from app.charts.figure import Figure
 from app.dashboard import explanations, export, job_results, sidebar
-from app.dashboard.load import batches_words
+from app.dashboard.load_curves import batches_words
 from app.dashboard.widgets import Points, choose, parity_and_errors, pick, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.dashboard import caches, explanations, export, pinned_scenarios, sidebar, strip
-from app.dashboard.load import alone, as_batch
+from app.dashboard.load_curves import alone, as_batch
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels import first_page
 from app.dashboard.panels.all_loads import all_loads

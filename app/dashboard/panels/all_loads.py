@@ -2,15 +2,12 @@
 used.
 """
 
-from dataclasses import replace
-from typing import Any
-
 import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import serving
 from app.dashboard import caches, display_tables, export, load_curves
-from app.dashboard.load import load_of, under
+from app.dashboard.load_curves import load_of, under
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
 from app.scenario import runs_behind as behind
@@ -38,7 +35,7 @@ def all_loads(setup: Setup) -> None:
     """
     asked = load_of(setup)
     setup = under(setup, asked)
-    row = load_curves.one_load(setup, asked.name, asked.value)
+    row = load_curves.one_load(setup)
     load, tp, look = asked.name, setup.scenario.tp, export.look()
     table, at = load_curves.with_load(load_curves.curve(setup, load), row, load)
     for sentence in () if setup.if_fitted else load_curves.load_warnings(table, load):
@@ -62,19 +59,14 @@ def all_loads(setup: Setup) -> None:
         "cheaper, right is faster for each user; loads at which requests wait are left out."
     )
     if not setup.if_fitted:
-        runs_behind_list(setup, load, asked.value)
+        _runs_behind(setup)
     display_tables.draw_figures(table, "serving_table")
     export.downloads("serving", figures, table, setup)
 
 
-def runs_behind_list(setup: Setup, load: str, value: float) -> None:
-    """Draw the runs behind the figures of one load.
-
-    load: "concurrency" or "rate", at `value`.
-    """
-    asked: dict[str, Any] = {load: value}
-    alone = replace(setup.scenario, batch=1, **asked)
-    resolved = caches.deployed(replace(setup, scenario=alone))
+def _runs_behind(setup: Setup) -> None:
+    """Draw the runs behind the figures of a load."""
+    resolved = caches.deployed(setup)
     rows = behind.runs_behind(resolved)
     with st.expander("Measured runs behind this number", icon=":material/format_list_numbered:"):
         if not rows:

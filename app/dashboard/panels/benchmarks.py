@@ -20,7 +20,6 @@ from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import AUTO, PRECISIONS
 from app.dashboard.widgets import draw_table, one_of
 from app.wording.markdown import capital, plain
-from app.wording.quantities import MILLISECOND
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
 _LABELS = {
@@ -185,9 +184,8 @@ def show_replay(one: Replay) -> None:
         with place:
             if known:
                 export.chart(charts.replayed(one.table, latency, look), f"replay-{latency}")
-    shown = one.table.drop(columns="request").rename(columns={"arrival_s": "arrival [s]"}).round(5)
-    shown = display_tables.in_microseconds(shown, MILLISECOND, "ms")
-    draw_table(shown, "replay_table", height=300)
+    shown = one.table.drop(columns="request").rename(columns={"arrival_s": "arrival [s]"})
+    display_tables.draw_times(shown, "replay_table", "ms", height=300)
 
 
 def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:

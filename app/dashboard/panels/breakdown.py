@@ -6,19 +6,16 @@ from app.charts import breakdown
 from app.charts.figure import Figure
 from app.dashboard import export
 from app.dashboard.panels.operators import Step
+from app.dashboard.panels.static_answer import steps_of
 from app.scenario import intervals
-from app.scenario.encoder_figures import phases_of
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
 
 def draw(step: Step) -> dict[str, Figure]:
     """Draw the waterfall of the step, its layer groups and the steps by class; returns them."""
-    phases = phases_of(step.estimate.model)
-    names = {phase: f"{phase.capitalize()} step" for phase in phases}
-    if len(phases) == 1:
-        names = {"prefill": "The pass"}
-    steps = {phase: step_of(step.estimate, phase) for phase in phases}
+    names = {phase: name for name, phase in steps_of(step.estimate).items()}
+    steps = {phase: step_of(step.estimate, phase) for phase in names}
     totals = {names[phase]: intervals.step_latency(step.estimate, phase) for phase in steps}
     name = names[step.phase]
     whole, priced = totals[name], steps[step.phase]

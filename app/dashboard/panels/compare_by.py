@@ -9,10 +9,10 @@ import streamlit as st
 from app.charts import setups as charts
 from app.charts.figure import Figure
 from app.charts.memory import PARTS
-from app.dashboard import caches, export, own_definitions, search_form, sidebar
-from app.dashboard.load import as_batch, batches_words
+from app.dashboard import caches, display_tables, export, own_definitions, search_form, sidebar
+from app.dashboard.load_curves import as_batch, batches_words
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table, pick
+from app.dashboard.widgets import draw_table, pick, say_error
 from app.decide import comparison as model
 from app.decide.comparison import AXES, HEADLINES, USE_CASES
 from app.decide.loads import load_words, under_load
@@ -35,7 +35,6 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "weights": ("", "fp8"),
     "use": tuple(USE_CASES),
 }
-Table = Mapping[str, Mapping[str, Latency]]
 
 
 def show(tab: str, base: Setup) -> None:
@@ -59,7 +58,7 @@ def show(tab: str, base: Setup) -> None:
             _figures(attached)
             found[name] = attached
         except RidgelineError as error:
-            st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
+            say_error(f"{name}: {error}")
     if not found:
         return
     s = base.scenario
@@ -116,20 +115,10 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
         st.markdown(f"- {plain(line)}")
     figures = {about.head: charts.headline(table, n, look) for n, about in HEADLINES.items()}
     export.grid("headline", figures, 2, 360)
-    words = pd.DataFrame(
-        {
-            "figure": about.head,
-            **{label: _cell(table, name, label) for label in table},
-        }
-        for name, about in HEADLINES.items()
-    )
-    draw_table(words, "compare_figures")
+    best = {name: model.best(table, name) for name in HEADLINES}
+    draw_table(display_tables.comparison_words(table, best), "compare_figures")
     st.caption(page_text("headlines"))
-    numbers = pd.DataFrame(
-        {"figure": name, **{label: values[name].seconds for label, values in table.items()}}
-        for name in HEADLINES
-    )
-    export.downloads("compare-by", figures, numbers, base)
+    export.downloads("compare-by", figures, display_tables.comparison_numbers(table), base)
     if axis == "engine_version":
         _versions(base, list(found))
 
@@ -144,17 +133,6 @@ def _versions(base: Setup, names: Sequence[str]) -> None:
         table, "compare_versions", column_config={name: ratio for name in table if " / " in name}
     )
     st.caption(page_text("versions"))
-
-
-def _cell(table: Table, name: str, label: str) -> str | None:
-    value = table[label][name]
-    if value.seconds != value.seconds:
-        return None
-    star = "★ " if model.best(table, name) == label else ""
-    column = HEADLINES[name]
-    stated = column.unit == "s" or value.low_s == value.low_s
-    trust = f" [{column.span(value.low_s, value.high_s)}]" if stated else ""
-    return f"{star}{column.words(value.seconds)}{trust}"
 
 
 def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:

@@ -16,13 +16,13 @@ from app.dashboard import (
     pinned_scenarios,
     sidebar,
 )
-from app.dashboard.display_tables import Quantity
-from app.dashboard.load import as_batch, batches_words, load_of
+from app.dashboard.load_curves import as_batch, batches_words, load_of
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
-from app.dashboard.widgets import choose, draw_table
+from app.dashboard.widgets import choose, draw_table, say_error
 from app.scenario import intervals, summary
 from app.scenario.encoder_figures import of_kind, phases_of
+from app.scenario.intervals import Latency
 from app.scenario.setup import Setup, setup_from
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
@@ -64,7 +64,7 @@ def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Es
             batch = as_batch(setup)
             estimates[name], batches[name] = caches.priced(batch), batch
         except RidgelineError as error:
-            st.error(f"{name}: {plain(error)}", icon=":material/error:")
+            say_error(f"{name}: {error}")
     return batches, estimates
 
 
@@ -110,13 +110,12 @@ def _figures(setups: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> 
     return display_tables.comparison_numbers(table)
 
 
-def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Quantity]:
+def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Latency]:
     """The figures of a scenario's load; those of the estimate for a static batch or a trace."""
     batch = summary.facts(caches.deployed(as_batch(setup)), estimate).row()
     if setup.scenario.kind in _STATIC:
         return display_tables.row_figures(batch)
-    load = load_of(setup)
-    row = load_curves.one_load(setup, load.name, load.value)
+    row = load_curves.one_load(setup)
     if row["message"]:
         name, message = sidebar.describe(setup), plain(str(row["message"]))
         st.warning(f"{name}: {message}.", icon=":material/warning:")

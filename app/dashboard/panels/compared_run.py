@@ -7,7 +7,7 @@ import streamlit as st
 
 import profilers
 from app.dashboard import caches, sidebar, tracing
-from app.dashboard.load import as_batch
+from app.dashboard.load_curves import as_batch
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.run_facts import show_time_report
 from app.dashboard.panels.sweep import show_sweep

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,28 +36,6 @@ Named = Mapping[str, Any]
 _ASSUMED = {"host_w": "host", "network_w": "network", "pue": "PUE", "cap": "power cap"}
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """The inputs of the page: a setup under load with its prices, and the power model.
-
-    measured_by: the stored run that measured the power, "" for none.
-    """
-
-    setup: Setup
-    power: PowerModel
-    measured_by: str = ""
-
-    @property
-    def question(self) -> Question:
-        """The question with its prices."""
-        return self.setup.scenario
-
-    @property
-    def account(self) -> Account:
-        """The inputs of an account."""
-        return Account(caches.deployed(self.setup), self.power, self.measured_by)
-
-
 def page() -> None:
     """Draw the prices and their results for the sidebar's scenario under load."""
     setup, resolved = sidebar.deployed_setup("the cost of tokens")
@@ -73,15 +51,17 @@ def page() -> None:
     )
     with sidebar.stopping():
         sidebar.gated_load(replace(setup, scenario=under_load(s)), switch=False)
-        account = with_kept_runs(account_form(setup))
-        named = answered(account)
-    show(account, named)
+        setup, power = account_form(setup)
+        account = with_kept_runs(Account(caches.deployed(setup), power))
+        setup = replace(setup, scenario=account.question)
+        named = answered(setup, power, account.measured_by)
+    show(setup, named)
 
 
 @caches.by_setup(64)
-def answered(stated: Stated) -> Named:
+def answered(setup: Setup, power: PowerModel, measured_by: str) -> Named:
     """As `app.decide.economics.document`."""
-    return model.document(stated.account)
+    return model.document(Account(caches.deployed(setup), power, measured_by))
 
 
 # ------------------------------------------------------------------------------- inputs
@@ -95,8 +75,8 @@ _MORE = {
 }  # fmt: skip
 
 
-def account_form(setup: Setup) -> Stated:
-    """Draw the inputs; returns the setup under load with them.
+def account_form(setup: Setup) -> tuple[Setup, PowerModel]:
+    """Draw the inputs; returns the setup under load with its prices, and the power model.
 
     Raises:
         InvalidValue: an invalid price or day.
@@ -117,7 +97,7 @@ def account_form(setup: Setup) -> Stated:
         shares = ", ".join(f"{share:g}" for share in DAY)
         prices["day"] = _price("day", "day", placeholder=shares, help=ASSUMED["day"], max_chars=400)
     question = replace(under_load(setup.scenario), **prices)
-    return Stated(replace(setup, scenario=question), power)
+    return replace(setup, scenario=question), power
 
 
 def _price(name: str, key: str, **more: Any) -> Any:
@@ -133,20 +113,17 @@ def _share(name: str) -> float:
     return percent / 100.0
 
 
-def with_kept_runs(stated: Stated) -> Stated:
+def with_kept_runs(account: Account) -> Account:
     """With the power that a stored run near the load measured, if the visitor may see it."""
-    may = rights_here().may_measure
     own, *servers = run_store.stores()
-    stores = [own, *servers] if may or not servers else servers
-    found = with_measured(stated.account, stores)
-    setup = replace(stated.setup, scenario=found.question)
-    return replace(stated, setup=setup, measured_by=found.measured_by)
+    mine = [own] if rights_here().may_measure or not servers else []
+    return with_measured(account, [*mine, *servers])
 
 
 # ------------------------------------------------------------------------------- answers
 
 
-def show(stated: Stated, named: Named) -> None:
+def show(setup: Setup, named: Named) -> None:
     """Draw the results of the prices."""
     running = Operation(**named["operation"])
     if running.status != "ok":
@@ -159,7 +136,7 @@ def show(stated: Stated, named: Named) -> None:
     if not ways:
         st.info("State a rent in the sidebar, or the price of a device: this system states none.",
                 icon=":material/payments:")  # fmt: skip
-    figures = _charts(stated.question, named, running)
+    figures = _charts(setup.scenario, named, running)
     if ways:
         _tables(ways)
     table = pd.DataFrame(
@@ -171,7 +148,7 @@ def show(stated: Stated, named: Named) -> None:
             for name, words in named["assumed"].items():
                 st.markdown(f"- {_ASSUMED.get(name, name)}: {plain(words)}")
             st.markdown(f"- {page_text('split of cost')}")
-        export.downloads("economics", figures, table, stated.setup)
+        export.downloads("economics", figures, table, setup)
 
 
 def _cards(named: Named, running: Operation) -> None:

@@ -42,6 +42,8 @@ _USUAL, _FASTEST = 40, 500
 #: Parameters whose values are separate curves; and axes with one question per value.
 _CURVES = ("system", "engine", "weights")
 _OWN_QUESTION = ("model", "engine_version", "use")
+#: The best deployments of curves at speeds.
+_BEST: ByIdentity[dict[str, float] | None] = ByIdentity(128)
 
 
 def show(setup: Setup) -> None:
@@ -118,7 +120,6 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
     key = f"frontiers-{x.name}-{y.name}"
     export.chart(figure, key, clicked=lambda: _opened(key, curves))
-    done = st.session_state.get("frontier_opened")
     diamonds = (
         "Diamonds are measured runs at these lengths, or the nearest at others; their bars are the "
         "80 % interval predicted there."
@@ -127,9 +128,9 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
         "format."
     )
     st.caption(
-        (f"Opened as the scenario: **{plain(done)}**. " if done else "")
-        + f"{sum(map(len, curves)):,} points that run without waiting, and their frontiers. "
-        f"Beside a point: its degrees and users. {diamonds} A click opens a point as the scenario."
+        f"{open_point.opened_words()}{sum(map(len, curves)):,} points that run without waiting, "
+        "and their frontiers. Beside a point: its degrees and users. "
+        f"{diamonds} A click opens a point as the scenario."
     )
     _at_speed(curves, float(speed), y)
     rows = [row for curve in curves for row in _vertices(curve, axes)]
@@ -151,7 +152,11 @@ def _speed(targets: Any) -> int:
 
 def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     """Draw the table of each curve's best deployment at a speed, the best first."""
-    found = [(curve, _best_at(curve, speed, y)) for curve in curves]
+    found = [
+        (curve, _BEST.get(lambda curve=curve: frontiers.at_speed(curve, speed, y), curve,
+                          values=(speed, y.name)))
+        for curve in curves
+    ]  # fmt: skip
     held = [(curve, row, frontiers.reach(row, y)) for curve, row in found if row]
     held.sort(key=lambda one: one[2][0], reverse=not y.smaller)
     known = [at for at, (_, row, _) in enumerate(held) if frontiers.is_validated(row)]
@@ -164,14 +169,6 @@ def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     ]
     draw_table(rows, "speed_table")
     st.caption(page_text("at one speed", speed=speed))
-
-
-def _best_at(curve: Curve, speed: float, y: Axis) -> dict[str, float] | None:
-    """As `frontiers.at_speed`."""
-    return _BEST.get(lambda: frontiers.at_speed(curve, speed, y), curve, values=(speed, y.name))
-
-
-_BEST: ByIdentity[dict[str, float] | None] = ByIdentity(128)
 
 
 def _row(
@@ -221,15 +218,12 @@ def _vertices(curve: Curve, axes: tuple[Axis, Axis]) -> list[dict[str, Any]]:
 
 def _opened(key: str, curves: Sequence[Curve]) -> None:
     """Put the clicked point into the sidebar; a callback."""
-    clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
-    custom = clicked[0].get("customdata") if clicked else None
-    if not isinstance(custom, list) or len(custom) < 2 or not custom[0] < len(curves):
+    custom = open_point.clicked(key)
+    if len(custom) < 2 or not custom[0] < len(curves):
         return
     curve = curves[int(custom[0])]
     row = {name: float(column[int(custom[1])]) for name, column in curve.columns.items()}
     named = {**row, "engine": curve.family.resolved.engine.name, "replicas": 1.0}
     fields = open_point.scenario_of(named, curve.family, search_form.own_systems())
-    open_point.open_as_scenario(fields)
-    st.session_state["frontier_opened"] = (
-        f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
-    )
+    words = f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
+    open_point.open_as_scenario(fields, words)

@@ -12,7 +12,7 @@ from app.charts.figure import Figure
 from app.charts.style import Look
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
-from app.dashboard.load import Load, as_batch
+from app.dashboard.load_curves import Load, as_batch
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.planning.targets import Target, judged, parse_targets
 from app.scenario.encoder_figures import of_kind

@@ -9,7 +9,6 @@ import streamlit as st
 from app.charts import memory
 from app.charts.figure import Figure
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
-from app.dashboard.load import load_of
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step
 from app.dashboard.widgets import card, choose, draw_table
@@ -66,8 +65,7 @@ def _cards(step: Step, usable: float) -> None:
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
     lengths = f"at {quantities.tokens(s.isl)} in, {quantities.tokens(s.osl)} out"
     if asked.scenario.kind in ("concurrency", "rate"):
-        load = load_of(asked)
-        fit = float(load_curves.one_load(asked, load.name, load.value)["capacity"])
+        fit = float(load_curves.one_load(asked)["capacity"])
         most = ("Most users that fit", quantities.count(int(fit)), f"admitted, {lengths}")
     else:
         most = ("Largest batch that fits", quantities.count(most_batch), lengths)

@@ -198,17 +198,13 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
 
 def _opened(key: str, answer: Answer, searched: Searched) -> None:
     """Put the clicked candidate into the sidebar; a callback."""
-    clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
-    if not clicked or not clicked[0].get("customdata"):
-        return
-    at = int(clicked[0]["customdata"][0])
-    if not 0 <= at < len(answer.short.candidates):
-        return
-    family = answer.short.candidates.of(at)
-    row = deployment_row(answer.short.candidates, at)
-    open_point.open_as_scenario(open_point.scenario_of(row, family, searched.systems))
-    st.session_state[search_form.FREE] = True  # the search space is unchanged
-    st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
+    at, candidates = int((open_point.clicked(key) or [-1])[0]), answer.short.candidates
+    if 0 <= at < len(candidates):
+        row = deployment_row(candidates, at)
+        fields = open_point.scenario_of(row, candidates.of(at), searched.systems)
+        words = f"{row['engine']}, {shape(row)} on {row['system']}"
+        open_point.open_as_scenario(fields, words)
+        st.session_state[search_form.FREE] = True  # the search space is unchanged
 
 
 @st.fragment
@@ -224,12 +220,11 @@ def _chart(searched: Searched, answer: Answer) -> None:
     key = f"plan-candidates-{x}-{y}"
     figure = charts.candidates(shown, export.look())
     export.chart(figure, key, clicked=lambda: _opened(key, answer, searched))
-    opened = st.session_state.get("plan_opened")
-    words = f"Opened as the scenario: **{plain(opened)}**. " if opened else ""
     more = f" {shown.left_out:,} points are left out." if shown.left_out else ""
     st.caption(
-        f"{words}Filled points meet every target, a faint one {shown.faint}; the line is the exact "
-        f"frontier of all that run. A click opens a point as the sidebar's scenario.{more}"
+        f"{open_point.opened_words()}Filled points meet every target, a faint one {shown.faint}; "
+        "the line is the exact frontier of all that run. A click opens a point as the sidebar's "
+        f"scenario.{more}"
     )
 
 

@@ -59,11 +59,8 @@ def cards(figures: dict) -> None:
 
 def show_table(table: pd.DataFrame, key: str) -> None:
     """Draw a table of times in microseconds."""
-    shown = display_tables.in_microseconds(table)
-    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
-    config: dict[str, Any] = {c: number(format="%.1f") for c in shown if "[µs]" in c}
-    config["share"] = bar(format="percent", min_value=0, max_value=1)
-    draw_table(shown, key, height=min(430, display_tables.height(shown)), column_config=config)
+    high = min(430, display_tables.height(table))
+    display_tables.draw_times(table, key, height=high)
 
 
 def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
@@ -137,14 +134,8 @@ def show_ranks(compared: RankComparison) -> None:
     for sentence in compared.sentences:
         st.markdown(plain(sentence))
     export.chart(kernel_charts.rank_bars(compared.rows, export.look()), "ranks")
-    shown = display_tables.in_microseconds(
-        compared.rows.drop(columns="report"), quantities.MILLISECOND, "ms"
-    )
-    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
-    config: dict[str, Any] = {c: number(format="%.3f") for c in shown if "[ms]" in c}
-    for name in ("overlap share", "last share"):
-        config[name] = bar(format="percent", min_value=0, max_value=1)
-    draw_table(shown, "ranks_table", height="auto", column_config=config)
+    ranks = compared.rows.drop(columns="report")
+    display_tables.draw_times(ranks, "ranks_table", "ms", height="auto")
     st.caption(page_text("ranks"))
 
 

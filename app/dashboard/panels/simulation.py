@@ -14,6 +14,7 @@ from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import card, draw_table, saying_errors
+from app.decide.loads import load_words
 from app.jobs import SIMULATING
 from app.planning.targets import judged, parse_targets, verdicts
 from app.question.groups import LOAD, PRICES
@@ -118,13 +119,7 @@ def _show(setup: Setup, answer: Run) -> None:
 
 def _words(answer: Run, named: Mapping[str, Any]) -> str:
     q = answer.question
-    if q.concurrency:
-        load = f"{q.concurrency:,} open requests"
-    elif q.rate:
-        ramp = f" climbing to {q.ramp_to:g}" if q.ramp_to else ""
-        load = f"{q.rate:g}{ramp} requests/s"
-    else:
-        load = plain(answer.drawn.name)
+    load = plain(answer.drawn.name) if q.kind == "trace" else load_words(q)
     return (
         f"{load} · {named['requests']:,} requests in {quantities.seconds(named['seconds'])} · "
         f"{named['steps']:,} steps · {named['preemptions']:,} preemptions"

@@ -62,7 +62,7 @@ def _metrics(estimate: Estimate) -> dict[str, str]:
     return dict(zip(phases_of(estimate.model), names, strict=True))
 
 
-def _steps(estimate: Estimate) -> dict[str, str]:
+def steps_of(estimate: Estimate) -> dict[str, str]:
     """The phase of each step by the step's name."""
     if not generates(estimate.model):
         return {"The pass": "prefill"}
@@ -123,7 +123,7 @@ def cost_card(
 def _charts(estimate: Estimate) -> dict[str, Figure]:
     """Bound beside prediction, and both steps by cause."""
     look = export.look()
-    steps = _steps(estimate)
+    steps = steps_of(estimate)
     parts = {name: parts_of(step_of(estimate, p)) for name, p in steps.items()}
     totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
     latencies = {

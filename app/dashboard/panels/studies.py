@@ -12,7 +12,7 @@ import yaml
 
 from app.charts import chip_lab as charts
 from app.dashboard import caches, export, sidebar, strip
-from app.dashboard.load import as_batch
+from app.dashboard.load_curves import as_batch
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import choose, draw_table, saying_errors
 from app.decide.study import Study, label, study
