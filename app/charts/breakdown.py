@@ -197,14 +197,21 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
     figure = blank(look, "Speed of light and prediction", 90 + 125 * len(rows))
     figure.update_layout(grid={"rows": len(rows), "columns": 1, "pattern": "independent",
                                "ygap": 0.55})  # fmt: skip
-    room = 0
+    colors, room = {"bound": look.faint, "predicted": look.classes[0]}, 0
     for at, (name, values) in enumerate(rows.items()):
         axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
-        figure.add_trace(_panel(name, values, look) | axes)
+        labels = [_beside(name, kind, latency) for kind, latency in values.items()]
+        figure.add_trace(
+            time_bars(
+                values, [latency.seconds for latency in values.values()], "", look.faint,
+                marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
+                hovertemplate="%{customdata}<extra></extra>", showlegend=False, customdata=labels,
+            )
+            | axes
+        )  # fmt: skip
         figure.add_trace(error_bars(values, look) | axes)
         end = max(map(bar_end_s, values.values())) / MILLISECOND * 1.1
         across = {"title": {"text": "Time [ms]"}, "range": [0, end], "tickformat": "~g"}
-        labels = [_beside(name, kind, latency) for kind, latency in values.items()]
         room = max(room, room_for(labels))
         upward = {"showgrid": False, "autorange": "reversed", "tickvals": list(values)}
         upward |= {"ticktext": labels, "tickfont": {"color": look.ink}}
@@ -219,16 +226,6 @@ def _beside(name: str, kind: str, latency: Latency) -> str:
     if kind == "bound":
         return f"{name}, bound <b>{quantities.seconds(latency.seconds)}</b>"
     return bar_label(f"{name}, {kind}", latency)
-
-
-def _panel(name: str, values: Latencies, look: Look) -> Trace:
-    colors = {"bound": look.faint, "predicted": look.classes[0]}
-    trace = time_bars(
-        values, [latency.seconds for latency in values.values()], "", look.faint,
-        marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
-        hovertemplate="%{customdata}<extra></extra>", showlegend=False,
-    )  # fmt: skip
-    return trace | {"customdata": [_beside(name, kind, one) for kind, one in values.items()]}
 
 
 # ------------------------------------------------------------------------------- error bars

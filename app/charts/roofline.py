@@ -80,8 +80,8 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     room = Room(limits.x, limits.y, (True, True), NARROWEST)
     named = [one for one in ceilings.named_peaks(peaks) if used & set(one[0].split(", "))]
     ceilings.label_peaks(figure, named, room, look)
-    places = ([float(row[name]) for row in rows] for name in ("flops_per_byte", "flops_per_s"))
-    ceilings.label_diagonals(figure, levels, *places, room, look)
+    xs, ys = ([float(row[name]) for row in rows] for name in ("flops_per_byte", "flops_per_s"))
+    ceilings.label_diagonals(figure, levels, xs, ys, room, look)
     _label_points(figure, rows, room, look)
     _label_ridges(figure, [peak for _, peak in named], system, room, look)
     across = log_axis(limits.x, lambda value, _: f"{value:,g}", across=True)

@@ -98,9 +98,10 @@ def throughput_over_interactivity(
         if name in marked_rows:
             trace |= {"mode": "lines+markers+text", "text": loads}
             trace["textfont"] = {"size": 11, "color": look.faint}
-            axes = ([v for one in curves.values() for v in one[c.name]] for c in (_USER, _RATE))
-            labels.Room(*(labels.ends(values, logarithmic=False) for values in axes)).label(trace)
-            figure.add_trace(_mark(table, marked_rows[name], look))
+            xs, ys = ([v for one in curves.values() for v in one[c.name]] for c in (_USER, _RATE))
+            labels.Room(labels.ends(xs, False), labels.ends(ys, False)).label(trace)
+            xs, ys = ([table[c.name][marked_rows[name]]] for c in (_USER, _RATE))
+            figure.add_trace(dots(xs, ys, "the load above", ring(15, look.ink), ""))
     x, y = ({"title_text": one.title, "rangemode": "tozero"} for one in (_USER, _RATE))
     legend = labels.LEGEND_LINE * labels.legend_lines([trace["name"] for trace in figure.data])
     return figure.laid(x, y, margin={"t": 44, "b": 66 + legend, "l": 66, "r": 40})
@@ -156,11 +157,6 @@ def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
         f"{quantities.seconds(value)}, 80 %: {quantities.span(*pair)}"
         for value, *pair in zip(seconds, table[low], table[high], strict=True)
     ]
-
-
-def _mark(table: Table, row: int, look: Look) -> Trace:
-    x, y = table[_USER.name][row], table[_RATE.name][row]
-    return dots([x], [y], "the load above", ring(15, look.ink), "")
 
 
 def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None:

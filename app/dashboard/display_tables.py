@@ -26,6 +26,27 @@ from profilers.runs.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
 _SHARES = ("share", "of bound")
+#: Columns of operators in their order: name in `operator_rows`, unit (0 for texts), and help.
+_OPERATORS: Mapping[str, tuple[str, float, str]] = {
+    "id": ("id", 0, ""),
+    "phase": ("phase", 0, ""),
+    "name": ("name", 0, ""),
+    "class": ("class", 0, ""),
+    "share": ("share", 1, "Of the operators' time in the step; host time and pipeline wait are "
+              "apart"),
+    "predicted [µs]": ("predicted_s", MICROSECOND, "All its runs in one step"),
+    "80 % low [µs]": ("low_s", MICROSECOND, _TRUST),
+    "80 % high [µs]": ("high_s", MICROSECOND, _TRUST),
+    "bound [µs]": ("bound_s", MICROSECOND, "Speed of light: max(FLOPs / peak, bytes / bandwidth)"),
+    "of bound": ("of_bound", 1, "The bound over the predicted time"),
+    "limited by": ("bound", 0, ""),
+    "runs": ("runs", 1, "Times it runs in one step"),
+    "GFLOP": ("flops", GIGABYTE, "All runs, one device"),
+    "GB moved": ("bytes", GIGABYTE, "Memory traffic of all runs, one device"),
+    "FLOP/byte": ("flops_per_byte", 1, ""),
+    "arithmetic": ("compute", 0, ""),
+    "module": ("module", 0, ""),
+}  # fmt: skip
 #: Figures that are compared, each where its row has it, and those of a row that cannot run.
 _COMPARED = (
     "ttft_s", "bound_ttft_s", "latency_s", "bound_latency_s", "tpot_s", "bound_tpot_s", "e2e_s",
@@ -46,21 +67,17 @@ def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataF
     the row's id on the roofline.
     """
     raw = pd.DataFrame(dict(table))
-    raw.insert(0, "id", [f"{phase}:{at}" for at in range(len(raw))])
-    raw.insert(1, "phase", phase)
-    shown = raw[["id", "phase", "name", "class", "share"]].copy()
-    shown["predicted [µs]"] = raw["predicted_s"] / MICROSECOND
-    shown["80 % low [µs]"] = raw["low_s"] / MICROSECOND
-    shown["80 % high [µs]"] = raw["high_s"] / MICROSECOND
-    shown["bound [µs]"] = raw["bound_s"] / MICROSECOND
-    shown["of bound"] = (raw["bound_s"] / raw["predicted_s"]).where(raw["predicted_s"] > 0)
-    shown["limited by"] = raw["bound"]
-    shown["runs"] = raw["runs"]
-    shown["GFLOP"] = raw["flops"] * raw["runs"] / GIGABYTE
-    shown["GB moved"] = raw["bytes"] * raw["runs"] / GIGABYTE
-    shown["FLOP/byte"] = raw["flops_per_byte"]
-    shown["arithmetic"] = raw["compute"]
-    shown["module"] = raw["module"]
+    raw = raw.assign(
+        id=[f"{phase}:{at}" for at in range(len(raw))],
+        phase=phase,
+        of_bound=(raw["bound_s"] / raw["predicted_s"]).where(raw["predicted_s"] > 0),
+        flops=raw["flops"] * raw["runs"],
+        bytes=raw["bytes"] * raw["runs"],
+    )
+    shown = pd.DataFrame({
+        head: raw[name] / unit if unit else raw[name]
+        for head, (name, unit, _) in _OPERATORS.items()
+    })  # fmt: skip
     shown = shown[shown["predicted [µs]"] > 0]
     return shown.sort_values("predicted [µs]", ascending=False, ignore_index=True)
 
@@ -105,26 +122,16 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
 def operator_columns() -> dict[str, Any]:
     """Streamlit's configuration of the columns of `operator_rows`."""
     number = st.column_config.NumberColumn
-    bound = "Speed of light: max(FLOPs / peak, bytes / bandwidth)"
-    return {
+    numbers = {head: number(head, format="localized", help=words or None)
+               for head, (_, unit, words) in _OPERATORS.items() if unit}  # fmt: skip
+    return numbers | {
         "id": None,
         "name": st.column_config.TextColumn("operator", pinned=True),
-        "runs": number("runs", format="localized", help="Times it runs in one step"),
-        "share": number(
-            "share", format="percent", width=60,
-            help="Of the operators' time in the step; host time and pipeline wait are apart",
-        ),
-        "predicted [µs]": number(format="localized", help="All its runs in one step"),
-        "80 % low [µs]": number(format="localized", help=_TRUST),
-        "80 % high [µs]": number(format="localized", help=_TRUST),
-        "bound [µs]": number(format="localized", help=bound),
+        "share": number("share", format="percent", width=60, help=_OPERATORS["share"][2]),
         "of bound": st.column_config.ProgressColumn(
             "of bound", format="percent", min_value=0, max_value=1, width=72,
-            help="The bound over the predicted time",
+            help=_OPERATORS["of bound"][2],
         ),
-        "GFLOP": number(format="localized", help="All runs, one device"),
-        "GB moved": number(format="localized", help="Memory traffic of all runs, one device"),
-        "FLOP/byte": number(format="localized"),
     }  # fmt: skip
 
 

@@ -61,7 +61,9 @@ def show_progress(
         job.poll()
     if job is None or job.over:
         st.rerun()
-    st.progress(min(max(job.share, 0.0), 1.0), plain(f"{job.title}: {_stage(job)}"))
+    place = f"number {job.place} in this server's queue ({job.lane.name})"
+    stage = place if job.place else job.what
+    st.progress(min(max(job.share, 0.0), 1.0), plain(f"{job.title}: {stage}"))
     with st.container(horizontal=True):
         st.button(
             "Cancel", on_click=cancel or job.cancel, key=f"cancel_{name}", icon=":material/stop:"
@@ -110,13 +112,6 @@ def kept_result(key: str, result_key: str, name: str, now: Setup) -> Any:
             icon=":material/history:",
         )
     return shown
-
-
-def _stage(job: Job) -> str:
-    """The current part of a job's work, or its place in the queue."""
-    if not job.place:
-        return job.what
-    return f"number {job.place} in this server's queue ({job.lane.name})"
 
 
 def show_interrupted(lane: Lane) -> None:

@@ -17,6 +17,12 @@ from genz_core.types import Parallelism, Step, System
 from model_registry.finding.loading import describe as describe_model
 from model_registry.finding.loading import names as model_names
 
+#: Heads of the facts of models.
+_MODELS: Mapping[str, str] = {
+    "name": "name", "model_type": "type", "parameters": "parameters [B]",
+    "active_parameters": "active [B]", "layers": "layers", "hidden_size": "hidden",
+    "max_context": "context [tokens]", "quantized": "quantised", "confirmed": "confirmed",
+}  # fmt: skip
 _WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 
@@ -95,22 +101,10 @@ def shipped_models() -> pd.DataFrame:
     rows = []
     for name in model_names():
         with suppress(RidgelineError):
-            rows.append(_model_row(describe_model(name)))
-    return pd.DataFrame(rows)
-
-
-def _model_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": row["name"],
-        "type": row["model_type"],
-        "parameters [B]": row["parameters"] / GIGABYTE,
-        "active [B]": row["active_parameters"] / GIGABYTE,
-        "layers": row["layers"],
-        "hidden": row["hidden_size"],
-        "context [tokens]": row["max_context"],
-        "quantised": row["quantized"],
-        "confirmed": row["confirmed"],
-    }
+            rows.append(describe_model(name))
+    table = pd.DataFrame(rows)[list(_MODELS)].rename(columns=_MODELS)
+    in_billions = ["parameters [B]", "active [B]"]
+    return table.assign(**{head: table[head] / GIGABYTE for head in in_billions})
 
 
 def model_facts(name: str, config: str) -> dict[str, str]:

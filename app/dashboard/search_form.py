@@ -80,12 +80,11 @@ def drawer(question: Question, *, opened: bool) -> None:
     """
     used = any(_is_used(key) for key in keys())
     first = st.session_state.setdefault(f"{_OPEN}_at_first", used)
+    st.session_state[_KEPT] = Space(numbers=_usual())
     if not (opened or used):
-        st.session_state[_KEPT] = Space(numbers=_usual())
         return
     place = st.expander("Search", first, key=_OPEN, on_change="rerun")
     if not (place.open or used):
-        st.session_state[_KEPT] = Space(numbers=_usual())
         return
     with place:
         st.caption("Values that Compare and Plan choose among; empty: the value of the form above.")

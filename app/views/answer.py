@@ -87,8 +87,7 @@ def _foot(name: str, setup: Setup, figures, table, how: str, command: str) -> No
                 st.caption("The same numbers on the command line:")
                 st.code(command, language="bash", wrap_lines=True)
         export.downloads(name, figures, table, setup)
-        st.button("Pin", key=f"pin_{name}", icon=":material/keep:",
-                  on_click=pinned_scenarios.pin, disabled=pinned_scenarios.full())  # fmt: skip
+        pinned_scenarios.pin_button("Pin", f"pin_{name}")
 
 
 main()

@@ -54,10 +54,8 @@ def all_loads(setup: Setup) -> None:
     }
     serving.mark_load(figures["throughput"], asked.value, asked.words, look)
     export.beside("serving", figures)
-    st.caption(
-        f"Numbers beside points are {'users' if load == 'concurrency' else 'requests/s'}. Up is "
-        "cheaper, right is faster for each user; loads at which requests wait are left out."
-    )
+    loads = "users" if load == "concurrency" else "requests/s"
+    st.caption(page_text("throughput and speed", loads=loads))
     if not setup.if_fitted:
         _runs_behind(setup)
     display_tables.draw_figures(table, "serving_table")
@@ -70,10 +68,7 @@ def _runs_behind(setup: Setup) -> None:
     rows = behind.runs_behind(resolved)
     with st.expander("Measured runs behind this number", icon=":material/format_list_numbered:"):
         if not rows:
-            st.caption(
-                f"No shipped run measured this model under {plain(resolved.engine.name)}, so the "
-                f"figures use the engine's profile only. Add your own runs on page Measure."
-            )
+            st.caption(page_text("no runs behind", engine=plain(resolved.engine.name)))
             return
         st.caption(page_text("runs behind"))
         draw_table(

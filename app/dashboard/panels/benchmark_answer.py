@@ -17,9 +17,8 @@ from app.dashboard.page_texts import page_text
 from app.dashboard.panels import benchmarks as panels
 from app.dashboard.panels.run_facts import show_identity, show_sums, show_time_report
 from app.dashboard.uploads import Results
-from app.dashboard.widgets import one_of, say_error, saying_errors
+from app.dashboard.widgets import choose, one_of, say_error, saying_errors
 from app.measuring.time_report import TimeReport
-from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from profilers.serving_results import ServingMeasurement
@@ -37,10 +36,8 @@ TITLES = {
 def controls() -> tuple[float, bool]:
     """Draw the controls for the interval level and for simulation; returns both values."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        level = st.segmented_control(
-            "Interval", list(LEVELS), default="80 %", required=True, key="benchmark_level",
-            help="Held-out points give 80 %; other levels assume a lognormal ratio.",
-        )  # fmt: skip
+        level = choose("Interval", list(LEVELS), "benchmark_level",
+                       help=page_text("interval"))  # fmt: skip
         simulate = st.toggle(
             "Simulate percentiles", key="benchmark_simulate",
             help="Every run, request by request; simulated latencies have no interval.",
@@ -63,38 +60,32 @@ def parts_of(results: Results, ran: Mapping[str, Any]) -> Parts:
     return {name: partial(_drawn, results, ran, draw) for name, draw in shown.items()}
 
 
-def _drawn(results: Results, ran: Mapping[str, Any], draw: Callable[[Comparison], None]) -> None:
-    measured = [one for _, measurements in results.values() for one in measurements]
-    comparison = identified(measured, ran)
-    if comparison is not None:
-        with saying_errors():
-            draw(comparison)
+def _drawn(
+    results: Results, proposed: Mapping[str, Any], draw: Callable[[Comparison], None]
+) -> None:
+    """Draw the facts about what ran, with notes, then the prediction if there is one.
 
-
-def identified(
-    measured: Sequence[ServingMeasurement], proposed: Mapping[str, Any]
-) -> Comparison | None:
-    """Draw the facts about what ran, with notes; returns the runs with their prediction.
-
-    None if nothing can be predicted yet.  proposed: as for `question_form`.
+    proposed: as for `question_form`.
     """
+    measured = [one for _, measurements in results.values() for one in measurements]
     try:
         runs = deployments(measured, panels.given())
     except RidgelineError as error:
         say_error(error)
         panels.question_form(deployments(measured), proposed)
-        return None
+        return
     show_identity(identity.of_run(runs[0]), "benchmark_identity", panels.say)
     panels.show_filled(runs)
     panels.question_form(runs, proposed)
     if not any(run.resolved for run in runs):
-        return None
+        return
     level, simulate = controls()
     comparison = compare(runs, level)
     if simulate:
         comparison = _worked("simulate", job_work.simulated, measured, level) or comparison
     show_sums(comparison.sums, in_words=False)
-    return comparison
+    with saying_errors():
+        draw(comparison)
 
 
 def well_tuned(comparison: Comparison) -> None:
@@ -116,21 +107,14 @@ def here_and_best(point: Point, made: TimeReport) -> str:
 
     The time of a request is compared, using the parts in `made`.
     """
-    here = quantities.seconds(made.total_s)
     known = [one for one in made.spent if one.best_s > 0]
     if not known or len(known) < len(made.spent):
-        return (
-            f"You are at **{here}** for {made.of}. There is no measured run of this model, "
-            f"device, format and load to compare with."
-        )
+        return page_text("here without a best", made=made)
     best = sum(one.best_s for one in known)
     runs = "; ".join(dict.fromkeys(plain(one.run) for one in known))
     if best >= made.total_s:
-        return f"You are at **{here}** for {made.of}: no slower than the best run known ({runs})."
-    return (
-        f"You are at **{here}** for {made.of}; the best run known is at "
-        f"**{quantities.seconds(best)}** ({runs})."
-    )
+        return page_text("here is best", made=made, runs=runs)
+    return page_text("here and best", made=made, runs=runs, best=best)
 
 
 def _worked(

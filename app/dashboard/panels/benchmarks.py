@@ -18,7 +18,7 @@ from app.charts import benchmarks as charts
 from app.dashboard import display_tables, export, name_options, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import AUTO, PRECISIONS
-from app.dashboard.widgets import draw_table, one_of
+from app.dashboard.widgets import draw_table, one_of, pick
 from app.wording.markdown import capital, plain
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
@@ -197,13 +197,7 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     known = [name for name in FIGURES if any(row[name] is not None for row in rows)]
     if not known:
         return
-    name = st.selectbox(
-        "Figure",
-        known,
-        format_func=lambda name: COLUMNS[name].head,
-        key="history_figure",
-        width=260,
-    )
+    name = pick("Figure", known, "history_figure", format_func=lambda n: COLUMNS[n].head, width=260)
     export.chart(charts.history(rows, name, export.look()), "history")
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
     draw_table(

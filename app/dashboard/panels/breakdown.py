@@ -5,11 +5,11 @@ import streamlit as st
 from app.charts import breakdown
 from app.charts.figure import Figure
 from app.dashboard import export
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step
 from app.dashboard.panels.static_answer import steps_of
 from app.scenario import intervals
 from app.scenario.summary import parts_of, step_of
-from app.wording import quantities
 
 
 def draw(step: Step) -> dict[str, Figure]:
@@ -22,14 +22,8 @@ def draw(step: Step) -> dict[str, Figure]:
     fall = breakdown.waterfall(parts_of(priced), whole, f"{name} by cause", step.look)
     export.chart(fall, "waterfall")
     factor = priced.learned_factor()
-    learned = (
-        f" In this sum the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "
-        "to measured runs of similar loads."
-    )
-    st.caption(
-        f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
-        f"{whole.trust}).{learned if factor != 1.0 else ''}"
-    )
+    learned = page_text("learned factor", factor=factor) if factor != 1.0 else ""
+    st.caption(page_text("sum of a step", whole=whole, learned=learned))
     by_class = {names[phase]: intervals.by_class(one) for phase, one in steps.items()}
     classes = breakdown.time_by_class(by_class, totals, step.look)
     export.chart(classes, "classes", f"Share of {' and '.join(totals)} by operator class")

@@ -10,7 +10,7 @@ from app.dashboard import caches, display_tables
 from app.dashboard.does_not_fit import NONE
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control
-from app.dashboard.widgets import saying_errors, slide
+from app.dashboard.widgets import pick, saying_errors, slide
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
@@ -80,8 +80,7 @@ def _form(system: System) -> tuple[Chip, str]:
     more = st.expander("More", key="chip_more")
     with more, st.grid(3, min_column_width=170):
         factors |= {name: factor(name) for name in _SLIDERS if name not in _IN_VIEW}
-        memory = st.selectbox("Memory", (_OWN, *generations()), key="chip_memory",
-                              bind="query-params")  # fmt: skip
+        memory = pick("Memory", (_OWN, *generations()), "chip_memory")
         stacks = st.number_input("Stacks", 1, 64, 6, key="chip_stacks", bind="query-params",
                                  disabled=memory == _OWN)  # fmt: skip
         each = st.number_input(
@@ -99,18 +98,13 @@ def _form(system: System) -> tuple[Chip, str]:
             "The system states no power.", disabled=not system.tdp_w,
         )  # fmt: skip
     with more:
-        _basis()
+        st.caption(page_text("hypothetical chip"))
+        for one in generations().values():
+            rate = quantities.bandwidth(one.bytes_per_s)
+            st.caption(f"{one.name}: {rate} a stack, {plain(one.source)}")
     generation = "" if memory == _OWN else memory
     others = {"process": process, "power_cap_w": cap, **factors}
     return Chip(generation, int(stacks) if generation else 0, each, **others), weights
-
-
-def _basis() -> None:
-    """Draw what the figures of the form are based on."""
-    st.caption(page_text("hypothetical chip"))
-    for memory in generations().values():
-        st.caption(f"{memory.name}: {quantities.bandwidth(memory.bytes_per_s)} a stack, "
-                   f"{plain(memory.source)}")  # fmt: skip
 
 
 @caches.by_setup(128)

@@ -25,7 +25,7 @@ from app.scenario.setup import Setup
 from app.scenario.summary import step_of
 from app.wording.markdown import plain
 from genz_core import Estimate
-from genz_core.errors import RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError
 
 #: Default comparisons; the sidebar's own value is the first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -44,8 +44,6 @@ def show(tab: str, base: Setup) -> None:
         search_form.opener()
     with sidebar.stopping():
         names = compared(axis, base)
-    if says_none(names, base):
-        return
     if unused := search_form.unread((axis,)):
         st.caption(f"Plays no part here: {', '.join(unused)}.")
     sidebar.say_trace()
@@ -80,26 +78,22 @@ def chosen_axis() -> str:
 def compared(axis: str, base: Setup) -> list[str]:
     """The compared values along an axis: those of the search, otherwise the usual ones with the
     sidebar's.
+
+    Raises:
+        InvalidValue: there are none.
     """
     space, s = search_form.space(), base.scenario
     said = space.uses if axis == "use" else space.among.get(axis, ())
     if said:
         return list(said)
     if axis == "engine_version":
-        return usual_versions(caches.resolved(base))
+        resolved = caches.resolved(base)
+        if names := usual_versions(resolved):
+            return names
+        engine = resolved.engine.name
+        raise InvalidValue(f"no version of {engine} was measured: name some under Search")
     own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
     return list(dict.fromkeys([*own, *_USUAL[axis]]))
-
-
-def says_none(names: Sequence[str], base: Setup) -> bool:
-    """Whether there is nothing to compare, with a message: no version of the engine was
-    measured.
-    """
-    if not names:
-        engine = plain(caches.resolved(base).engine.name)
-        words = f"No version of {engine} was measured: name some under Search."
-        st.info(words, icon=":material/info:")
-    return not names
 
 
 @caches.by_setup(128)

@@ -12,7 +12,7 @@ from app.dashboard.page_texts import page_text
 from app.dashboard.panels.run_facts import show_time_report
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
-from app.dashboard.widgets import card, draw_table
+from app.dashboard.widgets import card, choose, draw_table
 from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
 from app.measuring.completion import Difference, Filled, estimate_filled, phase_loads
@@ -139,9 +139,7 @@ def own_pricing() -> Priced:
 
 def show_swept(measurement: Measurement, context: RunContext) -> None:
     """Draw a sweep beside its predictions, and stop the page."""
-    st.caption(
-        "Every step at its own batch and length, on one device: the scenario's play no part."
-    )
+    st.caption(page_text("swept"))
     show_sweep(priced_sweep(measurement, context))
     st.stop()
 
@@ -189,11 +187,9 @@ def comparison_of(priced: Priced) -> Comparison:
     measurement, steps = priced.measurement, {}
     phases = [p for p in PHASES if p in measurement.phases]
     if not phases:
-        phase = st.segmented_control(
-            "These reports name no phase; take them for",
-            ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
-        )  # fmt: skip
-        measurement, phases = in_phase(measurement, str(phase)), [str(phase)]
+        words = "These reports name no phase; take them for"
+        phase = choose(words, ["prefill", "decode"], "measured_phase")
+        measurement, phases = in_phase(measurement, phase), [phase]
     run_key = "" if priced.reports else f"_{st.session_state['measured_run']}"
     with st.container(horizontal=True):
         for phase in phases:

@@ -19,7 +19,7 @@ from app.decide import economics as model
 from app.decide.account import Account, with_measured
 from app.decide.economics import ASSUMED
 from app.decide.economics_words import trust
-from app.decide.loads import load_words, under_load
+from app.decide.loads import under_load
 from app.decide.operation import Operation
 from app.measuring import run_store
 from app.question.hours import DAY
@@ -43,16 +43,15 @@ def page() -> None:
     if s.kind == "trace":
         sidebar.stop(InvalidValue("a trace has no single load to price: give users or a rate"))
     strip.say(under_load(s), "economics")
-    st.caption(
-        f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
-        f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, "
-        f"{load_words(under_load(s))}, {quantities.tokens(s.isl)} tokens "
-        f"in, {quantities.tokens(s.osl)} out."
-    )
+    one = replace(setup, scenario=under_load(s))
+    engine = plain(resolved.engine.name)
+    st.caption(f"One replica, engine {engine}: {sidebar.describe(one)}.")
     with sidebar.stopping():
-        sidebar.gated_load(replace(setup, scenario=under_load(s)), switch=False)
+        sidebar.gated_load(one, switch=False)
         setup, power = account_form(setup)
-        account = with_kept_runs(Account(caches.deployed(setup), power))
+        own, *servers = run_store.stores()
+        mine = [own] if rights_here().may_measure or not servers else []
+        account = with_measured(Account(caches.deployed(setup), power), [*mine, *servers])
         setup = replace(setup, scenario=account.question)
         named = answered(setup, power, account.measured_by)
     show(setup, named)
@@ -113,13 +112,6 @@ def _share(name: str) -> float:
     return percent / 100.0
 
 
-def with_kept_runs(account: Account) -> Account:
-    """With the power that a stored run near the load measured, if the visitor may see it."""
-    own, *servers = run_store.stores()
-    mine = [own] if rights_here().may_measure or not servers else []
-    return with_measured(account, [*mine, *servers])
-
-
 # ------------------------------------------------------------------------------- answers
 
 
@@ -159,9 +151,7 @@ def _cards(named: Named, running: Operation) -> None:
             span = trust(found)
             card(f"{way.capitalize()}, 1M tokens out", quantities.dollars(found["usd_per_mtok"]),
                  f"80 %: {span}" if span else rent,
-                 f"All cost at {rent} over the output tokens of {named['load']}; the interval is "
-                 "what the throughput's gives. Charts and tables also split it by the time that "
-                 "prompts and answers take.")  # fmt: skip
+                 page_text("cost of output", rent=rent, load=named["load"]))  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
              "By one replica; below, the share of its time that prompts take.")  # fmt: skip
@@ -171,13 +161,11 @@ def _cards(named: Named, running: Operation) -> None:
         if energy["measured"]:
             use = plain(f"measured: {energy['measured_by']}") if energy["measured_by"] else "stated"
         card("Power of a device", f"{watts:,.0f} W" if watts else "not stated", use,
-             "Between idle and the design power by utilisation of arithmetic / memory / links, "
-             "unless you state it or a kept run near this load measured it.")  # fmt: skip
+             page_text("power of a device"))  # fmt: skip
         joules = energy["joules_per_token"]
         card("Energy of a token", f"{joules:.3g} J" if joules else "–",
              f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "",
-             f"At the site with {energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W "
-             f"of network a device, times a PUE of {energy['pue']:g}.")  # fmt: skip
+             page_text("energy at the site", energy=energy))  # fmt: skip
         carbon = energy["carbon_g_per_mtok"]
         if carbon:
             card("Carbon of 1M tokens", f"{carbon:,.3g} g", "by your grid")
@@ -213,10 +201,11 @@ def _tables(ways: Named) -> None:
     rows = []
     for way, found in ways.items():
         for name, day in found["day"].items():
+            low, high = int(np.min(day["replicas"])), int(np.max(day["replicas"]))
             rows.append({
                 "Way": f"{way}, {name}",
                 COLUMNS["utilisation"].head: quantities.percent(day["utilisation"]),
-                COLUMNS["replicas"].head: _span(day["replicas"]),
+                COLUMNS["replicas"].head: str(low) if low == high else f"{low} to {high}",
                 "A day": quantities.dollars(day["usd"]),
                 "$/Mtok in and out": quantities.dollars(day["usd_per_mtok_blended"]),
                 "$/Mtok of output alone": quantities.dollars(day["usd_per_mtok"]),
@@ -226,20 +215,9 @@ def _tables(ways: Named) -> None:
         api = found["api"]
         if api is None:
             continue
-        share = api["break_even_utilisation"]
-        enough = (
-            f"{quantities.percent(share)} of what one replica serves"
-            if share <= 1.0
-            else f"{share:.3g} times what one replica serves: it never pays"
-        )
+        pays = api["break_even_utilisation"] <= 1.0
+        enough = page_text("it pays", **api) if pays else page_text("it never pays", **api)
+        tokens = api["break_even_tokens_per_day"] / 1e6
         st.markdown(
-            f"**{way.capitalize()}** breaks even with the API from "
-            f"{api['break_even_requests_per_s']:.3g} requests/s on "
-            f"({api['break_even_tokens_per_day'] / 1e6:,.0f} M tokens a day), with one replica: "
-            f"{enough}."
+            page_text("break even", way=way.capitalize(), tokens=tokens, enough=enough, **api)
         )
-
-
-def _span(counts: list[float]) -> str:
-    low, high = int(np.min(counts)), int(np.max(counts))
-    return str(low) if low == high else f"{low} to {high}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -55,8 +56,6 @@ def show(setup: Setup) -> None:
     with sidebar.stopping():
         targets = parse_targets(", ".join(setup.scenario.target))
         names = compare_by.compared(axis, setup)
-        if compare_by.says_none(names, setup):
-            return
         many = _asked(axis, names, setup)
         _say(axis, names, many[0][1], setup)
         found = plan_answers.frontier_curves(many)
@@ -120,18 +119,10 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
     key = f"frontiers-{x.name}-{y.name}"
     export.chart(figure, key, clicked=lambda: _opened(key, curves))
-    diamonds = (
-        "Diamonds are measured runs at these lengths, or the nearest at others; their bars are the "
-        "80 % interval predicted there."
-        if any(curve.measured for curve in curves)
-        else "No measured run has this model on one of these systems under its engine, in this "
-        "format."
-    )
-    st.caption(
-        f"{open_point.opened_words()}{sum(map(len, curves)):,} points that run without waiting, "
-        "and their frontiers. Beside a point: its degrees and users. "
-        f"{diamonds} A click opens a point as the scenario."
-    )
+    measured = any(curve.measured for curve in curves)
+    diamonds = page_text("measured diamonds") if measured else page_text("no diamonds")
+    points = page_text("frontiers", points=sum(map(len, curves)), diamonds=diamonds)
+    st.caption(f"{open_point.opened_words()}{points}")
     _at_speed(curves, float(speed), y)
     rows = [row for curve in curves for row in _vertices(curve, axes)]
     with st.expander("All points of the frontiers", icon=":material/table:"):
@@ -153,7 +144,7 @@ def _speed(targets: Any) -> int:
 def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     """Draw the table of each curve's best deployment at a speed, the best first."""
     found = [
-        (curve, _BEST.get(lambda curve=curve: frontiers.at_speed(curve, speed, y), curve,
+        (curve, _BEST.get(partial(frontiers.at_speed, curve, speed, y), curve,
                           values=(speed, y.name)))
         for curve in curves
     ]  # fmt: skip

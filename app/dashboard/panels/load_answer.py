@@ -13,6 +13,7 @@ from app.charts.style import Look
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load_curves import Load, as_batch
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.planning.targets import Target, judged, parse_targets
 from app.scenario.encoder_figures import of_kind
@@ -88,11 +89,7 @@ def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bo
 
 def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     """Draw the causes of a load's latencies, and what would shorten them."""
-    ttft, waits = float(row["ttft_s"]), float(row["wait_s"])
-    said = (
-        f"TTFT is {quantities.seconds(float(row['prefill_s']))} for prefill and "
-        f"{quantities.seconds(waits)} of waiting ({quantities.percent(waits / ttft)})."
-    )
+    said = page_text("causes of TTFT", row=row, share=float(row["wait_s"]) / float(row["ttft_s"]))
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)

@@ -35,10 +35,7 @@ def draw(step: Step) -> dict[str, Figure]:
         st.warning(f"{plain(capital(message))}.", icon=":material/memory:")
     _cards(step, usable)
     if second and not usage.second:
-        st.caption(
-            f"A second memory is not used: {plain(str(second))}. Choose *levels* under Offload in "
-            "the form, and it takes what does not fit."
-        )
+        st.caption(page_text("unused second memory", memory=plain(str(second))))
     if placed := memory_rows(step.estimate):
         draw_table(_levels(placed), "memory_levels")
         st.caption(page_text("second memory"))
@@ -101,13 +98,8 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     over = memory.stacked(table, AXES[axis], limits, step.look, scenario_at=now)
     export.chart(over, "memory-over", f"Memory per device over {axis}")
     what = "sequences" if axis == "batch" else "input tokens"
-    stops = (
-        f"A static batch, whose sequences all reach their full length, stops fitting beyond "
-        f"{quantities.count(most)} {what}"
-        if most
-        else "It fits nowhere here"
-    )
-    st.caption(f"▲ marks the question. {stops}.")
+    stops = page_text("stops fitting", most=most, what=what) if most else "It fits nowhere here."
+    st.caption(f"▲ marks the question. {stops}")
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     with st.expander("As a table", icon=":material/table:"):

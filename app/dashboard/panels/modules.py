@@ -52,7 +52,13 @@ def modules_panel(words: str, setup: Setup) -> None:
     with sidebar.stopping():
         entry = read_entry(*chosen)
         system = caches.resolved(setup).system
-    _subject(entry)
+    st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
+    st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
+    if entry.validated:
+        reviewed = f"Reviewed by {entry.validated['by']} on {entry.validated['on']}."
+        st.success(plain(reviewed), icon=":material/verified:")
+    else:
+        st.caption(page_text("not reviewed"))
     sizes, figures, charts = _at_sizes(entry, system)
     _formulas(entry)
     inside = pd.DataFrame(
@@ -64,17 +70,6 @@ def modules_panel(words: str, setup: Setup) -> None:
         runs = ", ".join(f"{many} {name}" for name, many in entry.operators.items())
         st.caption(f"Tensor operators: {plain(runs)}")
     export.downloads("module", charts, pd.DataFrame([{**sizes, **figures}]), setup)
-
-
-def _subject(entry: ModuleEntry) -> None:
-    """Draw what an entry describes, and who reviewed it."""
-    st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
-    st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
-    if entry.validated:
-        reviewed = f"Reviewed by {entry.validated['by']} on {entry.validated['on']}."
-        st.success(plain(reviewed), icon=":material/verified:")
-    else:
-        st.caption(page_text("not reviewed"))
 
 
 def _formulas(entry: ModuleEntry) -> None:
@@ -113,9 +108,7 @@ def _at_sizes(
             card("Least time", quantities.seconds(row["time_s"]), f"bound by {row['bound']}",
                  "As one fused operator on one device of the sidebar's system.")  # fmt: skip
     if not rows:
-        st.caption(
-            "No arithmetic at these sizes, or no formula of its bytes: no place on a roofline."
-        )
+        st.caption(page_text("no place"))
         return sizes, figures, {}
     drawn = kernels.counter_roofline(
         pd.DataFrame(rows), system.memory_bytes_per_s, system.peak_flops_per_s, export.look(),

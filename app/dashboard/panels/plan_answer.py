@@ -221,11 +221,8 @@ def _chart(searched: Searched, answer: Answer) -> None:
     figure = charts.candidates(shown, export.look())
     export.chart(figure, key, clicked=lambda: _opened(key, answer, searched))
     more = f" {shown.left_out:,} points are left out." if shown.left_out else ""
-    st.caption(
-        f"{open_point.opened_words()}Filled points meet every target, a faint one {shown.faint}; "
-        "the line is the exact frontier of all that run. A click opens a point as the sidebar's "
-        f"scenario.{more}"
-    )
+    words = page_text("candidates", faint=shown.faint)
+    st.caption(f"{open_point.opened_words()}{words}{more}")
 
 
 # ------------------------------------------------------------------------------- the rest
@@ -309,8 +306,7 @@ def _downloads(named: Named, answer: Answer, startable: Named, before: Callable[
             "Before and after (ZIP)",
             lambda: report.before_and_after(before(), startable, kind), "before_and_after.zip",
             icon=":material/difference:", key="save_both",
-            help="How to start the form's deployment, and the best plan: launch "
-            "lines, and the manifests of the kind that is chosen above.",
+            help=page_text("before and after"),
         )  # fmt: skip
     st.caption("The same on the command line:")
     st.code(report.command(named), language="bash", wrap_lines=True)

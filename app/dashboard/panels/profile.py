@@ -168,10 +168,7 @@ def show_operators(report: Report) -> None:
         export.chart(figure, "operator-roofline", "Operators under the roofs of their device")
     show_rates(rates)
     covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
-    st.caption(
-        f"Operators whose shapes are known: {quantities.percent(covered)} of kernel time. Bytes "
-        "are those of operands and results; what stays in a cache can pass the roof."
-    )
+    st.caption(page_text("operators by shape", covered=quantities.percent(covered)))
 
 
 def show_rates(rates: pd.DataFrame) -> None:
@@ -209,9 +206,7 @@ def show_counters(report: Report) -> None:
         figure = kernel_charts.counter_roofline(points, rate, peaks, export.look())
         export.chart(figure, "counter-roofline", "Kernels under the roofs of their device")
         if points["at_least"].any():
-            st.caption(
-                "A ring counts the CUDA cores alone: its counters leave out what tensor cores did."
-            )
+            st.caption(page_text("kernels as rings"))
     counted = report.kernels.dropna(subset=["compute_pct", "dram_pct"], how="all")
     if len(counted):
         light = kernel_charts.speed_of_light(counted, export.look())
@@ -220,10 +215,11 @@ def show_counters(report: Report) -> None:
         st.info("No kernel here has hardware counters; `ncu --set roofline` takes them.")
 
 
-def show_difference(report: Report, others: Mapping[str, Report]) -> None:
-    """Draw the kernels by their change from another report, chosen by name."""
-    before = st.selectbox("Against", list(others), key="report_before")
-    table = difference(others[before], report)
+def show_difference(reports: Mapping[str, Report]) -> None:
+    """Draw the kernels of a report by their change from another one; both are chosen by name."""
+    name, report = _chosen(reports)
+    before = st.selectbox("Against", [k for k in reports if k != name], key="report_before")
+    table = difference(reports[before], report)
     change = float(table["change_s"].sum())
     st.markdown(
         f"Kernel time changes by **{quantities.seconds(abs(change))}** "
@@ -241,10 +237,6 @@ def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
     def of_one(draw: Callable[[Report], None]) -> Callable[[], None]:
         return lambda: draw(_chosen(reports)[1])
 
-    def against_others() -> None:
-        name, report = _chosen(reports)
-        show_difference(report, {k: one for k, one in reports.items() if k != name})
-
     run = list(reports.values())
     return {
         "Where the time goes": of_one(lambda report: where_time_goes(report, reports)),
@@ -253,7 +245,7 @@ def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
         "Operators": of_one(show_operators),
         "Roofline": of_one(show_counters),
         "Ranges": of_one(show_ranges),
-        **({"Difference": against_others} if len(reports) > 1 else {}),
+        **({"Difference": lambda: show_difference(reports)} if len(reports) > 1 else {}),
     }
 
 

@@ -66,7 +66,7 @@ def query_of(scenario: Question, verb: str = "simulate") -> Query:
         if name in known and (paid or PARAMETERS[name].group != PRICES)
     }
     if scenario.kind == "trace":
-        kept["trace"] = traces.requests(scenario.requests or 0)
+        kept["trace"] = traces.keyed(scenario.requests or 0)[1]
     elif scenario.kind == "batch":
         kept["concurrency"] = scenario.batch
     return ask(verb, {"model": scenario.model} | kept)

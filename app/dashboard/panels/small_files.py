@@ -59,11 +59,8 @@ def _routing(sent: SentFile) -> None:
         rows = [{"expert parallel": many, "busiest rank over the mean": busiest_rank(counts, many),
                  "with a spare expert a rank": busiest_rank(counts, many, many)}
                 for many in ranks]  # fmt: skip
-    st.markdown(
-        f"**{plain(sent.name)}** counts the rows that {layers:,} layers routed to {experts:,} "
-        f"experts in {steps:,} {'step' if steps == 1 else 'steps'}. A step lasts as long as its "
-        "busiest rank."
-    )
+    sizes = {"layers": layers, "experts": experts, "steps": steps}
+    st.markdown(page_text("routed experts", file=plain(sent.name), **sizes))
     draw_table(rows, "routing_rows", height="auto")
     st.page_link("views/chip_lab.py", label="What copies of experts gain",
                  query_params={"part": "Uneven experts"}, icon=":material/memory_alt:")  # fmt: skip

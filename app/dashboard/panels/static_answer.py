@@ -112,10 +112,11 @@ def cost_card(
     load: description of the load.  of: "input" or "output", the tokens that are counted.
     """
     cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
+    rent = resolved.system.price_usd_per_hour
     card(
         "Cost per 1M tokens",
         quantities.dollars(float(cost)) if cost is not None and rate > 0 else "no price",
-        explanations.rent_words(resolved.system),
+        f"{quantities.dollars(rent)} a device-hour" if rent else "set a rent under What if",
         f"Rent of all devices over the {of} tokens in that time, of {load}.",
     )
 

@@ -14,7 +14,7 @@ from app.charts import chip_lab as charts
 from app.dashboard import caches, export, sidebar, strip
 from app.dashboard.load_curves import as_batch
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import choose, draw_table, saying_errors
+from app.dashboard.widgets import choose, draw_table, pick, saying_errors
 from app.decide.study import Study, label, study
 from app.line.sentence import sentence, words
 from app.question.query import ask
@@ -51,9 +51,8 @@ def show(setup: Setup) -> None:
     with st.expander("The study as text, to change", icon=":material/edit:"):
         text = st.text_area("Study (YAML)", shown, 320, key=f"study_text_{name}",
                             max_chars=20_000)  # fmt: skip
-    figure = st.selectbox("Figure", list(charts.FIGURES), key="study_figure", width=260,
-                          format_func=lambda one: charts.FIGURES[one].head,
-                          bind="query-params")  # fmt: skip
+    figure = pick("Figure", list(charts.FIGURES), "study_figure", width=260,
+                  format_func=lambda one: charts.FIGURES[one].head)  # fmt: skip
     with saying_errors():
         found = _priced(text)
         base = ask("estimate", yaml_document.parse(text, "study")["question"]).question

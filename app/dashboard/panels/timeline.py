@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.charts import timeline as charts
 from app.dashboard import display_tables, export
-from app.dashboard.byte_cache import ByteCache
+from app.dashboard.caches import ByteCache
 from app.measuring.report_reading import size_of
 from app.wording import quantities
 from app.wording.markdown import plain

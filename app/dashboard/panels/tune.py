@@ -48,7 +48,5 @@ def _found(document: dict[str, Any], given: dict[str, str]) -> None:
     for name, value in given.items():
         words += [f"--{name.replace('_', '-')}", value]
     words += ["--folder", "search", "--server", "vllm serve {model} --port {port}"]
-    st.caption(
-        "The same on a real server; its command needs a placeholder for each varied setting:"
-    )
+    st.caption(page_text("tuning a server"))
     st.code(shlex.join(words), language="bash")
