@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -37,18 +38,20 @@ _CLEARING: list[Callable[[], None]] = []
 
 
 def by_setup(
-    size: int,
+    size: int, of: Callable[[Setup], Setup] | None = None
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """Cache the last `size` results of a function by its hashable arguments; visitors who ask the
     same at once wait for one result.
 
     Streamlit's own caches compare a setup field by field, ten times per page.
+    of: what of a setup plays a part, with which the function is called; by default all of it.
     """
 
     def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        kept = cachetools.cached(LRUCache(size), condition=threading.Condition())(function)
+        kept: Any = cachetools.cached(LRUCache(size), condition=threading.Condition())(function)
         _CLEARING.append(kept.cache_clear)
-        return kept
+        asked: Any = kept if of is None else lambda setup, *args: kept(of(setup), *args)
+        return wraps(function)(asked)
 
     return cached
 

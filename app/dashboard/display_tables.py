@@ -32,8 +32,7 @@ _OPERATORS: Mapping[str, tuple[str, float, str]] = {
     "phase": ("phase", 0, ""),
     "name": ("name", 0, ""),
     "class": ("class", 0, ""),
-    "share": ("share", 1, "Of the operators' time in the step; host time and pipeline wait are "
-              "apart"),
+    "share": ("share", 1, "Of the operators' time; host time and pipeline wait are apart"),
     "predicted [µs]": ("predicted_s", MICROSECOND, "All its runs in one step"),
     "80 % low [µs]": ("low_s", MICROSECOND, _TRUST),
     "80 % high [µs]": ("high_s", MICROSECOND, _TRUST),

@@ -7,11 +7,11 @@ from typing import Any
 import streamlit as st
 
 from app.dashboard import visitor
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import say_error
 from app.jobs import Job, Lane, server_queue
 from app.jobs.job_files import Work
 from app.scenario.setup import Setup
-from app.wording import quantities
 from app.wording.markdown import plain
 
 
@@ -123,10 +123,7 @@ def show_interrupted(lane: Lane) -> None:
     lost = queue.lost(lane)
     for job in lost:
         asked = datetime.fromtimestamp(job.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        sentence = (
-            f"{job.title}, asked for at {asked}, ended with the server at "
-            f"{quantities.percent(job.share)} ({job.what}); nothing of it was kept."
-        )
+        sentence = page_text("interrupted job", job=job, asked=asked)
         st.warning(plain(sentence), icon=":material/power_off:")
     if lost and st.button("Dismiss", key="dismiss_interrupted"):
         queue.interrupted[:] = [job for job in queue.interrupted if job not in lost]

@@ -10,6 +10,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import caches, own_definitions, visitor
+from app.dashboard.page_texts import page_text
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, TERA
 from genz_core.errors import RidgelineError
@@ -54,10 +55,8 @@ def wide_peak(system: System) -> float:
 def system_point(name: str, system: System) -> dict[str, Any]:
     """A system as a row of `charts.hardware.plane`."""
     peak, rate = wide_peak(system), system.memory_bytes_per_s
-    words = (
-        f"{quantities.flops_rate(peak)} dense 16 bit<br>{quantities.size(system.memory_bytes)} at "
-        f"{quantities.bandwidth(rate)}<br>ridge {quantities.digits(peak / rate)} FLOP/byte"
-    )
+    rates = {"peak": quantities.flops_rate(peak), "rate": quantities.bandwidth(rate)}
+    words = page_text("system", system=system, ridge=quantities.digits(peak / rate), **rates)
     named = {"slug": name, "name": system.name, "vendor": system.vendor, "kind": system.kind}
     return named | {"memory_bytes_per_s": rate, "peak_flops_per_s": peak, "words": words}
 

@@ -1,16 +1,16 @@
 """The load of a setup, the static batch that represents it, and cached curves over loads."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from app.answers.table import Table
 from app.dashboard import caches
+from app.dashboard.page_texts import page_text
 from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import completed, figures_of, served
@@ -26,8 +26,6 @@ _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.
 _CONCURRENCIES: Array = np.exp2(np.arange(13))
 #: Loads priced together between one that meets the targets and one that does not.
 _REFINED = 33
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,31 +98,19 @@ def batches_words(batches: Mapping[str, Setup]) -> str:
 # ------------------------------------------------------------------------------- curves
 
 
-def _under_load(
-    function: Callable[Concatenate[Setup, Arguments], Result],
-) -> Callable[Concatenate[Setup, Arguments], Result]:
-    """A function of a setup under load, called with batch one because the batch does not matter.
-
-    Results cached by setup are then reused when the sidebar's batch changes.
+def _any_load(setup: Setup) -> Setup:
+    """A setup under the load of one user: a curve is the same whatever load is asked for, so it
+    stays when the sidebar's batch changes.
     """
-
-    @wraps(function)
-    def asked(setup: Setup, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        none: dict[str, Any] = {"batch": 1, "concurrency": 1, "rate": None, "trace": None}
-        alone = replace(setup, scenario=replace(setup.scenario, **none))
-        return function(alone, *args, **kwargs)
-
-    return asked
+    return under(setup, Load("concurrency", 1))
 
 
-@_under_load
 def basis(setup: Setup) -> str:
     """The measurements behind the figures in words; see `app.scenario.scenario.basis`."""
-    return scenario.basis(caches.deployed(setup))
+    return scenario.basis(caches.deployed(_any_load(setup)))
 
 
-@_under_load
-@caches.by_setup(64)
+@caches.by_setup(64, _any_load)
 def curve(setup: Setup, load: str) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
 
@@ -149,8 +135,7 @@ def one_load(setup: Setup) -> Mapping[str, Any]:
     return _one_load(setup, load.name, load.value)
 
 
-@_under_load
-@caches.by_setup(128)
+@caches.by_setup(128, _any_load)
 def _one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
     table = curve(setup, load)
     drawn = np.flatnonzero(table[load] == value)
@@ -171,8 +156,7 @@ def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[p
     return table, int((table[load] == row[load]).to_numpy().argmax())
 
 
-@_under_load
-@caches.by_setup(32)
+@caches.by_setup(32, _any_load)
 def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) -> float:
     """The largest load up to which every latency is within its limit, 0 for none.
 
@@ -199,8 +183,7 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
         found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
 
 
-@_under_load
-@caches.by_setup(32)
+@caches.by_setup(32, _any_load)
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
     try:
@@ -271,17 +254,11 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
     sentences = []
     waits = table[table[name] > table["running"] * 1.001] if name == "concurrency" else None
     if waits is not None and len(waits):
-        most = float(table["running"].max())
-        sentences.append(
-            f"At most {most:,.0f} requests run at once, so from {waits[name].iloc[0]:,.0f} open "
-            "requests on the others wait and TTFT grows with each."
-        )
+        most, first = float(table["running"].max()), waits[name].iloc[0]
+        sentences.append(page_text("others wait", most=most, first=first))
     full = table[table["status"] == "overloaded"]
     if len(full):
         highest = float(full["rate"].iloc[0] / full["utilisation"].iloc[0])
         last = table.loc[table["status"] != "overloaded", name].max()
-        sentences.append(
-            f"Overloaded beyond {highest:.3g} requests/s (the last stable point drawn is "
-            f"{last:.3g}): the queue grows without end and TTFT has no mean."
-        )
+        sentences.append(page_text("overloaded", highest=highest, last=last))
     return sentences

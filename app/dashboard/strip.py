@@ -16,7 +16,7 @@ from app.dashboard import phrases
 from app.dashboard.completion import complete
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import controls, set_controls
-from app.dashboard.search_form import AMONG
+from app.dashboard.search_form import AMONG, NUMBERS
 from app.line.line import Line
 from app.line.line_parser import LONGEST, read
 from app.line.line_text import written
@@ -215,13 +215,8 @@ def _state(line: Line) -> dict[str, Any]:
     state |= {name: getattr(question, name) for name in ("isl", "osl", "target")}
     if line.verb == "plan":
         state |= {key: list(line.several.get(name, ())) for name, (key, _) in AMONG.items()}
-        state |= {
-            "part": "Plan", "free": False,
-            "devices": question.devices, "pools": list(question.pools),
-            "rank": question.rank or None, "confidence": question.confidence or None,
-            "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
-            "cross_systems": question.cross_systems,
-        }  # fmt: skip
+        numbers = {name: getattr(question, name) for name in NUMBERS}
+        state |= {**numbers, "part": "Plan", "free": False, "pools": list(question.pools)}
     elif line.verb in ("sensitivity", "economics"):
         state["part"] = line.verb.capitalize()
     elif line.verb == "simulate":

@@ -142,12 +142,12 @@ def show_curves(comparison: Comparison) -> None:
     st.caption(plain(group.label))
     predicted = curves.curve(group, comparison.level)
     points = {name: curves.measured_points(group, name) for name in ("ttft", "tpot", "rate")}
-    known = [name for name in points if points[name]]
-    for place, name in zip(st.columns(max(len(known), 2), gap="medium"), known, strict=False):
-        with place:
-            best = curves.best_points(group, name)
-            figure = charts.curve(predicted, points[name], best, name, comparison.level, look)
-            export.chart(figure, f"benchmark-{name}")
+    figures = {
+        name: charts.curve(predicted, measured, curves.best_points(group, name), name,
+                           comparison.level, look)
+        for name, measured in points.items() if measured
+    }  # fmt: skip
+    export.grid("benchmark", figures, max(len(figures), 2), 300)
     st.caption(page_text("benchmark curve", level=comparison.level * 100))
 
 
@@ -177,13 +177,12 @@ def show_replay(one: Replay) -> None:
         st.markdown(f"- {plain(sentence)}")
     for note in one.notes:
         st.caption(f"Note: {plain(note)}")
-    look = export.look()
-    places = st.columns(2, gap="medium")
-    for place, latency in zip(places, ("ttft", "e2e"), strict=True):
-        known = one.table[[f"{latency}_measured_s", f"{latency}_simulated_s"]].notna().any().all()
-        with place:
-            if known:
-                export.chart(charts.replayed(one.table, latency, look), f"replay-{latency}")
+    figures = {
+        name: charts.replayed(one.table, name, export.look())
+        for name in ("ttft", "e2e")
+        if one.table[[f"{name}_measured_s", f"{name}_simulated_s"]].notna().any().all()
+    }
+    export.grid("replay", figures, 2, 360)
     shown = one.table.drop(columns="request").rename(columns={"arrival_s": "arrival [s]"})
     display_tables.draw_times(shown, "replay_table", "ms", height=300)
 

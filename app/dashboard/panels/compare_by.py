@@ -60,12 +60,9 @@ def show(tab: str, base: Setup) -> None:
     if not found:
         return
     s = base.scenario
-    st.caption(
-        f"{load_words(under_load(s))}{own}, TP{s.tp} PP{s.pp} DP{s.dp} "
-        f"EP{s.ep}; all else as in the sidebar."
-        + (" Lengths by use are assumed: replace them by your own in the sidebar."
-           if axis == "use" else "")
-    )  # fmt: skip
+    assumed = page_text("assumed lengths") if axis == "use" else ""
+    load = f"{load_words(under_load(s))}{own}"
+    st.caption(page_text("one thing changed", load=load, s=s, assumed=assumed))
     TABS[tab](axis, found, base)
 
 

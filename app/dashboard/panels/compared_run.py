@@ -121,10 +121,8 @@ def own_pricing() -> Priced:
         st.caption(f"It ran {plain(ran)}, and is priced for {plain(context.system.name)}.")
         show_swept(chosen, context)
     if own is not None and context.system is not None:
-        st.caption(
-            f"It ran {plain(ran)}. Its own model, system and engine are priced "
-            f"({plain(context.system.name)}, {plain(context.engine.name)}), not the sidebar's."
-        )
+        names = {"system": plain(context.system.name), "engine": plain(context.engine.name)}
+        st.caption(page_text("own model and system", ran=plain(ran), **names))
         return Priced(chosen, own, context.system.name, context.engine.name)
     st.caption(f"It ran {plain(ran)}.")
     for note in context.notes:

@@ -218,6 +218,5 @@ def _tables(ways: Named) -> None:
         pays = api["break_even_utilisation"] <= 1.0
         enough = page_text("it pays", **api) if pays else page_text("it never pays", **api)
         tokens = api["break_even_tokens_per_day"] / 1e6
-        st.markdown(
-            page_text("break even", way=way.capitalize(), tokens=tokens, enough=enough, **api)
-        )
+        told = {"way": way.capitalize(), "tokens": tokens, "enough": enough}
+        st.markdown(page_text("break even", **told, **api))

@@ -105,19 +105,15 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
     if bounds:
         what = "users" if load.name == "concurrency" else "requests/s"
         beyond = any(_beyond_the_median(one) for one in bounds)
-        said.append(
-            f"no number of {what} is within the targets"
-            if not most
-            else f"**{most:,.4g} {what}** is the most within the targets"
-            if not beyond
-            else f"at most **{most:,.4g} {what}** can be within the targets: beyond that even the "
-            "median misses one"
-        )
+        if not most:
+            said.append(f"No number of {what} is within the targets.")
+        elif beyond:
+            said.append(page_text("most by the median", most=most, what=what))
+        else:
+            said.append(f"**{most:,.4g} {what}** is the most within the targets.")
         if beyond:
-            said.append("part Simulate tells percentiles above the median")
-    said.append(f"ranges and bands are 80 % intervals; {plain(load_curves.basis(setup))}")
-    words = ". ".join(map(capital, said))
-    return f"{words}."
+            said.append("Part Simulate tells percentiles above the median.")
+    return " ".join([*said, page_text("ranges", basis=plain(load_curves.basis(setup)))])
 
 
 # ------------------------------------------------------------------------------- targets

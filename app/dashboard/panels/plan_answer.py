@@ -143,12 +143,10 @@ def _best(named: Named, targets: str, pending: str) -> None:
             )
     if pending != _SOON:
         _beside(named)
-    st.caption(
-        f"{priced_words(named)}; ranked by {ranked_words(named)}."
-        + (f" In closed form, {pending}." if pending else "")
-        + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
-           if best["beyond_measurements"] else "")
-    )  # fmt: skip
+    said = [f"{priced_words(named)}; ranked by {ranked_words(named)}."]
+    said += [f"In closed form, {pending}."] if pending else []
+    beyond = plain("; ".join(best["beyond_measurements"]))
+    st.caption(" ".join([*said, *([f"No measured run had {beyond}."] if beyond else [])]))
 
 
 def _beside(named: Named) -> None:
@@ -249,8 +247,8 @@ def _launch(named: Named) -> None:
         st.caption(f"Options of {plan['engine']} {plan['launch_version']}{checked}.")
     elif other := next((name for name, one in zip(names, named["plans"], strict=True)
                         if one["launch"]), ""):  # fmt: skip
-        st.info(f"No launch line is known of {plain(plan['engine'])}. The best plan with one: "
-                f"{plain(other)}.", icon=":material/info:")  # fmt: skip
+        words = page_text("no launch line", engine=plain(plan["engine"]), other=plain(other))
+        st.info(words, icon=":material/info:")
     for name, text in plan["launch_files"].items():
         st.caption(f"{name}:")
         st.code(text, language="yaml")

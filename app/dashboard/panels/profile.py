@@ -221,10 +221,8 @@ def show_difference(reports: Mapping[str, Report]) -> None:
     before = st.selectbox("Against", [k for k in reports if k != name], key="report_before")
     table = difference(reports[before], report)
     change = float(table["change_s"].sum())
-    st.markdown(
-        f"Kernel time changes by **{quantities.seconds(abs(change))}** "
-        f"{'less' if change < 0 else 'more'} than in {plain(before)}."
-    )
+    way = "less" if change < 0 else "more"
+    st.markdown(page_text("kernel time", change=abs(change), way=way, before=plain(before)))
     show_table(table, key="difference")
 
 

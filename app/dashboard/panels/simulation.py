@@ -120,12 +120,9 @@ def _show(setup: Setup, answer: Run) -> None:
 def _words(answer: Run, named: Mapping[str, Any]) -> str:
     q = answer.question
     load = plain(answer.drawn.name) if q.kind == "trace" else load_words(q)
-    return (
-        f"{load} · {named['requests']:,} requests in {quantities.seconds(named['seconds'])} · "
-        f"{named['steps']:,} steps · {named['preemptions']:,} preemptions"
-        + (f" · {quantities.percent(named['cached_share'])} of the prompts from the cache"
-           if named["cached_share"] else "")
-    )  # fmt: skip
+    if named["cached_share"]:
+        return page_text("simulated with hits", load=load, **named)
+    return page_text("simulated", load=load, **named)
 
 
 def _cards(named: Mapping[str, Any]) -> None:

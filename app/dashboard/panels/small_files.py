@@ -44,10 +44,12 @@ def _definitions(definitions: Sequence[tuple[str, Unread, SentFile]]) -> None:
     """Store the models and systems for the session, and draw the outcome of each."""
     for file_id, found, sent in definitions:
         kind: own_definitions.Kind = "models" if found.kind == "model" else "systems"
-        outcome = own_definitions.keep_once(kind, file_id, sent.name, sent.content)
+        if not own_definitions.is_read(file_id):  # it stays in its box when the page is redrawn
+            name = sent.name.rpartition(".")[0] or sent.name
+            own_definitions.keep(kind, name, sent.content, file_id)
         if len(definitions) > 1:
             st.caption(plain(sent.name))
-        own_definitions.show_outcome(kind, outcome, file_id)
+        own_definitions.show_outcome(kind, file_id)
 
 
 def _routing(sent: SentFile) -> None:

@@ -9,6 +9,7 @@ from app.charts import breakdown
 from app.charts.figure import Figure
 from app.dashboard import caches, explanations, export
 from app.dashboard.does_not_fit import figure_card
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import card
 from app.decide.loads import load_words
 from app.scenario import intervals
@@ -95,8 +96,7 @@ def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> 
         quantities.size(float(memory.total_bytes[0])),
         f"{'fits in' if memory.fits[0] else 'exceeds'} {quantities.size(memory.usable_bytes)} "
         f"of {quantities.size(memory.capacity_bytes)}",
-        "Weights, KV cache, activations and runtime reserve of the fullest device. "
-        f"{quantities.two_gigabytes(memory.capacity_bytes)}",
+        page_text("memory per device", both=quantities.two_gigabytes(memory.capacity_bytes)),
         alarming=not memory.fits[0],
     )
     if fits:

@@ -9,6 +9,7 @@ import streamlit as st
 from app.charts import timeline as charts
 from app.dashboard import display_tables, export
 from app.dashboard.caches import ByteCache
+from app.dashboard.page_texts import page_text
 from app.measuring.report_reading import size_of
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -164,11 +165,9 @@ def _chart(prepared: _Prepared, shown: bars.Events, found: np.ndarray | None, sp
     alt = "What each stream of the device did when"
     export.chart(figure, _CHART, alt, clicked=_clicked, spans=True)
     hits = "" if found is None else f"{int(found.sum()):,} found among "
-    st.caption(
-        f"{hits}{int(activity['events'].sum()):,} events in {len(activity):,} bars, "
-        f"{quantities.seconds(span[1] - span[0])} from {quantities.seconds(max(span[0], 0.0))}. "
-        "Click a bar to zoom to it; with Box Select above the chart, drag over a span."
-    )
+    events, length, start = int(activity["events"].sum()), span[1] - span[0], max(span[0], 0.0)
+    drawn = {"events": events, "bars": len(activity), "length": length, "start": start}
+    st.caption(hits + page_text("timeline", **drawn))
 
 
 def _clicked() -> None:
