@@ -99,7 +99,10 @@ def throughput_over_interactivity(
             trace |= {"mode": "lines+markers+text", "text": loads}
             trace["textfont"] = {"size": 11, "color": look.faint}
             xs, ys = ([v for one in curves.values() for v in one[c.name]] for c in (_USER, _RATE))
-            labels.Room(labels.ends(xs, False), labels.ends(ys, False)).label(trace)
+            room = labels.Room(labels.ends(xs, False), labels.ends(ys, False))
+            for one in curves.values():
+                room.keep_free(one[_USER.name], one[_RATE.name])
+            room.label(trace)
             xs, ys = ([table[c.name][marked_rows[name]]] for c in (_USER, _RATE))
             figure.add_trace(dots(xs, ys, "the load above", ring(15, look.ink), ""))
     x, y = ({"title_text": one.title, "rangemode": "tozero"} for one in (_USER, _RATE))

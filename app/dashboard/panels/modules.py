@@ -111,7 +111,7 @@ def _at_sizes(
         st.caption(page_text("no place"))
         return sizes, figures, {}
     drawn = kernels.counter_roofline(
-        pd.DataFrame(rows), system.memory_bytes_per_s, system.peak_flops_per_s, export.look(),
+        pd.DataFrame(rows), system.memory_bytes_per_s, {fmt: system.peak(fmt)}, export.look(),
         "memory traffic",
     )  # fmt: skip
     export.chart(drawn, "module-roofline", f"Roofline of {plain(system.name)}")
