@@ -114,16 +114,7 @@ def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
         values = np.array(columns[name])
         shares = (100.0 * values / values[-1]).tolist()
         hover = f"%{{x:,.0f}} W: %{{y:.0f}} % (%{{customdata}})<extra>{words}</extra>"
-        figure.add_trace(
-            line(
-                columns["cap_w"],
-                shares,
-                words,
-                look.classes[at],
-                hover,
-                mode="lines+markers",
-                customdata=[f"{value:,.4g}" for value in values],
-            )
-        )
+        told = {"mode": "lines+markers", "customdata": [f"{value:,.4g}" for value in values]}
+        figure.add_trace(line(columns["cap_w"], shares, words, look.classes[at], hover, **told))
     y = {"title_text": "Of no cap [%]", "rangemode": "tozero"}
     return figure.laid("Cap of a device [W]", y, margin={"t": 44, "b": 90})

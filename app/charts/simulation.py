@@ -95,17 +95,8 @@ def cumulative(
     for at, (name, (seconds, share)) in enumerate(curves.items()):
         hover = f"%{{y:.1%}} take at most %{{customdata}}<extra>{name}</extra>"
         shown = [quantities.seconds(value) for value in seconds]
-        figure.add_trace(
-            line(
-                seconds,
-                share,
-                name,
-                look.classes[at],
-                hover,
-                line={"shape": "hv"},
-                customdata=shown,
-            )
-        )
+        told = {"line": {"shape": "hv"}, "customdata": shown}
+        figure.add_trace(line(seconds, share, name, look.classes[at], hover, **told))
     times = [*targets, *(value for seconds, _ in curves.values() for value in seconds)]
     for target_s in targets:
         figure.add_scatter(

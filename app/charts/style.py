@@ -142,12 +142,12 @@ def _luminance(color: str) -> float:
 
 def printable(document: str) -> str:
     """A figure's JSON in print colours, whichever look it was drawn in."""
-    for name in ("paper", "ink", "faint", "grid", "rest", "panel", "alarm", "good"):
-        document = document.replace(getattr(DARK, name), getattr(LIGHT, name))
-    for dark, light in zip(DARK.classes, LIGHT.classes, strict=True):
-        document = document.replace(dark, light)
-        document = document.replace(_rgba(dark), _rgba(light))
-    return document.replace(_rgba(DARK.good), _rgba(LIGHT.good))
+    names = ("paper", "ink", "faint", "grid", "rest", "panel", "alarm", "good")
+    colors = [*((getattr(DARK, name), getattr(LIGHT, name)) for name in names),
+              *zip(DARK.classes, LIGHT.classes, strict=True)]  # fmt: skip
+    for dark, light in colors:
+        document = document.replace(dark, light).replace(_rgba(dark), _rgba(light))
+    return document
 
 
 def _rgba(color: str) -> str:
