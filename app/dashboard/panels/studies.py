@@ -25,17 +25,6 @@ from hardware_db import yaml_document
 
 _FOLDER = Path(__file__).parents[2] / "samples" / "studies"
 _OWN = "The question above"
-#: A study of the form's own question: each resource doubled, and half the bits.
-_SWEEP: Mapping[str, Any] = {
-    "chips": [
-        {"name": "as it is"},
-        {"name": "twice the bandwidth", "bandwidth": 2.0},
-        {"name": "twice the arithmetic", "peak": 2.0},
-        {"name": "twice the links", "link": 2.0},
-    ],
-    "formats": [{"name": "as it is"}, {"name": "fp8 weights and cache", "weights": "fp8",
-                                       "kv": "fp8"}],
-}  # fmt: skip
 
 
 def show(setup: Setup) -> None:
@@ -85,7 +74,8 @@ def _of_question(setup: Setup) -> str:
     s = setup.scenario
     names = ("model", "system", "isl", "osl", "batch", *s.changed())
     question = {name: getattr(s, name) for name in names if name in parameters_of("estimate")}
-    study_ = {"title": "Each resource doubled", "question": question, **_SWEEP}
+    varied = yaml_document.read(_FOLDER / "each-resource-doubled.yaml")
+    study_ = {"title": "", "question": question, **varied}
     return str(yaml.safe_dump(study_, sort_keys=False, allow_unicode=True))
 
 
