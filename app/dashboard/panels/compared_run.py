@@ -9,8 +9,7 @@ import profilers
 from app.dashboard import caches, sidebar, tracing
 from app.dashboard.load_curves import as_batch
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels.run_facts import show_time_report
-from app.dashboard.panels.sweep import show_sweep
+from app.dashboard.panels.run_facts import show_sweep, show_time_report
 from app.dashboard.panels.what_ran import banner, known
 from app.dashboard.widgets import card, choose, draw_table
 from app.measuring import endpoint_run, run_store

@@ -22,7 +22,7 @@ from app.dashboard import (
     strip,
 )
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels import compare_by, plan_form
+from app.dashboard.panels import compare_by
 from app.dashboard.widgets import draw_table, follow, slide
 from app.decide import comparison, frontiers
 from app.decide.axes import ACROSS, UPWARDS, Axis, guides
@@ -52,7 +52,7 @@ def show(setup: Setup) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         axis = compare_by.chosen_axis()
         search_form.opener()
-        across, upwards = plan_form.chosen_axes("frontier")
+        across, upwards = search_form.chosen_axes("frontier")
     with sidebar.stopping():
         targets = parse_targets(", ".join(setup.scenario.target))
         names = compare_by.compared(axis, setup)
@@ -87,7 +87,7 @@ def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:
     space = search_form.space()
     among: dict[str, tuple[Any, ...]] = {"engine": (setup.scenario.engine,)}
     among |= {n: v for n, v in space.among.items() if n in _CURVES}
-    question = plan_form.kept(setup.scenario, (*_CURVES, axis))
+    question = search_form.kept(setup.scenario, (*_CURVES, axis))
     if axis in _OWN_QUESTION:
         base = replace(setup, scenario=question)
         each = comparison.setups(base, axis, names)

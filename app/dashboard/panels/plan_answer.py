@@ -11,7 +11,6 @@ from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, plan_answers, search_form, sidebar, strip
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels import plan_form
 from app.dashboard.widgets import card, draw_table, draw_tabs, say_error
 from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
@@ -36,7 +35,7 @@ def page(setup: Setup) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         search_form.opener()
     with sidebar.stopping():
-        searched = plan_form.searched(setup)
+        searched = search_form.searched(setup)
         several, left_open = dict(searched.several), strip.left_open(searched.query())
         idle = ("isl", "osl") if searched.trace else ()
         strip.say(searched.setup.scenario, "plan", several, left_open, idle=idle)
@@ -209,7 +208,7 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
 def _chart(searched: Searched, answer: Answer) -> None:
     open_point.draw_opened()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        x, y = plan_form.chosen_axes("plan")
+        x, y = search_form.chosen_axes("plan")
     shown = points(answer, ACROSS[x], UPWARDS[y])
     if not shown.series:
         st.info("No candidate has both figures: a system without a price or a power has none.",

@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 from shutil import which
+from typing import Any
 
 import streamlit as st
 
@@ -9,7 +10,7 @@ from app.calibration.before_run import calibrate_and_run, is_calibrated
 from app.dashboard import display_tables, visitor
 from app.dashboard.job_progress import is_running, result_of, show_interrupted, start
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels.sweep import show_sweep, sweep_fields
+from app.dashboard.panels.run_facts import show_sweep
 from app.dashboard.widgets import choose, draw_table, saying_errors
 from app.jobs import MEASURING
 from app.jobs.job_files import Work
@@ -73,6 +74,20 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
     work: Work = run_store.execute_sweep if mode == SWEEP else run_store.execute
     return run_of_form([*overrides, *more.split()], grid), calibrate_and_run if first else work
+
+
+def sweep_fields() -> dict[str, Any]:
+    """Draw the inputs of a grid; returns the fields of `RunConfig.sweep`."""
+    with st.grid(4, min_column_width=150):
+        batches = st.text_input("Batches", "1:4:x2", key="sweep_batches", help="1:8:x2 or 1,2,4")
+        lengths = st.text_input("Lengths", "64:256:x2", key="sweep_lengths", help="In tokens.")
+        phases = st.multiselect(
+            "Phases", ["prefill", "decode"], ["prefill", "decode"], key="sweep_phases"
+        )
+        rounds = st.number_input("Rounds", 1, 20, 3, key="sweep_rounds")
+    return {
+        "batches": batches, "lengths": lengths, "phases": ",".join(phases), "rounds": int(rounds),
+    }  # fmt: skip
 
 
 def abilities() -> str:
