@@ -129,31 +129,29 @@ def icicle(table: Table, title: str, look: Look) -> Figure:
     """
     nodes = _tree(table, title, look)
     figure = blank(look, "", 420)
-    figure.add_trace(
-        Trace(
-            type="icicle",
-            ids=[node["id"] for node in nodes],
-            labels=[node["label"] for node in nodes],
-            parents=[node["parent"] for node in nodes],
-            values=[node["latency"].seconds for node in nodes],
-            branchvalues="total",
-            marker={
-                "colors": [node["color"] for node in nodes],
-                "line": {"color": look.paper, "width": 1},
-            },
-            textfont={"color": [look.on(node["color"]) for node in nodes]},
-            tiling={"orientation": "v"},
-            pathbar={"visible": False},
-            leaf={"opacity": 1.0},
-            texttemplate="%{label}<br>%{percentRoot:.0%}",
-            customdata=[
-                [quantities.seconds(node["latency"].seconds), node["latency"].trust]
-                for node in nodes
-            ],
-            hovertemplate="<b>%{label}</b><br>%{customdata[0]}, %{percentRoot:.1%}<br>"
-            "80 %: %{customdata[1]}<extra></extra>",
-        )
+    trace = Trace(
+        type="icicle",
+        ids=[node["id"] for node in nodes],
+        labels=[node["label"] for node in nodes],
+        parents=[node["parent"] for node in nodes],
+        values=[node["latency"].seconds for node in nodes],
+        branchvalues="total",
+        marker={
+            "colors": [node["color"] for node in nodes],
+            "line": {"color": look.paper, "width": 1},
+        },
+        textfont={"color": [look.on(node["color"]) for node in nodes]},
+        tiling={"orientation": "v"},
+        pathbar={"visible": False},
+        leaf={"opacity": 1.0},
+        texttemplate="%{label}<br>%{percentRoot:.0%}",
+        customdata=[
+            [quantities.seconds(node["latency"].seconds), node["latency"].trust] for node in nodes
+        ],
+        hovertemplate="<b>%{label}</b><br>%{customdata[0]}, %{percentRoot:.1%}<br>"
+        "80 %: %{customdata[1]}<extra></extra>",
     )
+    figure.add_trace(trace)
     figure.update_layout(
         margin={"l": 0, "r": 0, "t": 8, "b": 0}, uniformtext={"minsize": 10, "mode": "hide"}
     )

@@ -76,13 +76,12 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
         hovertemplate="%{x}:00: %{y:.3g} requests/s<extra></extra>",
     )  # fmt: skip
     for at, (name, counts) in enumerate(replicas.items()):
-        figure.add_trace(
-            line(
-                hours, counts, f"replicas, {name}", look.classes[at],
-                f"%{{x}}:00: %{{y:.0f}} replicas<extra>{name}</extra>",
-                line={"shape": "hvh", "dash": "dash" if at else "solid"}, yaxis="y2",
-            )
+        trace = line(
+            hours, counts, f"replicas, {name}", look.classes[at],
+            f"%{{x}}:00: %{{y:.0f}} replicas<extra>{name}</extra>",
+            line={"shape": "hvh", "dash": "dash" if at else "solid"}, yaxis="y2",
         )  # fmt: skip
+        figure.add_trace(trace)
     right = {
         "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
         "title": {"text": "Replicas"}, "tickformat": "d", "dtick": max(math.ceil(most / 5), 1),

@@ -92,13 +92,12 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
     for state, color in (("before", look.rest), ("after", look.classes[0])):
         values = [100.0 * row[f"error_{state}"] for row in rows]
         hover = f"{state}: %{{customdata}} (%{{x:+.1f}} %)<extra>%{{y}}</extra>"
-        figure.add_trace(
-            lying_bars(
-                names, values, state.capitalize(), color, hover,
-                marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
-                customdata=[quantities.seconds(row[f"{state}_s"]) for row in rows],
-            )
+        trace = lying_bars(
+            names, values, state.capitalize(), color, hover,
+            marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
+            customdata=[quantities.seconds(row[f"{state}_s"]) for row in rows],
         )  # fmt: skip
+        figure.add_trace(trace)
     title = "Predicted over measured, minus one [%]"
     return lay_bars(figure, look, title, bottom=92, mode="group", gap=0.3, zeroline=True)
 

@@ -65,13 +65,12 @@ def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> F
     """
     figure = blank(look, "Throughput over the load", 420)
     rates = list(table[_RATE.name])
-    figure.add_trace(
-        line(
-            table[load], rates, column.head, look.classes[2],
-            "%{x:,.4g}: %{customdata} per device<extra></extra>", mode="lines+markers",
-            customdata=[column.words(rate) for rate in rates], showlegend=False,
-        )
+    trace = line(
+        table[load], rates, column.head, look.classes[2],
+        "%{x:,.4g}: %{customdata} per device<extra></extra>", mode="lines+markers",
+        customdata=[column.words(rate) for rate in rates], showlegend=False,
     )  # fmt: skip
+    figure.add_trace(trace)
     _shade_overload(figure, table, load, look)
     y = {"title_text": column.title, "rangemode": "tozero"}
     return figure.laid(load_axis(load, table[load]), y, margin={"t": 44, "b": 96, "l": 66})

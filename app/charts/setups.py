@@ -49,12 +49,11 @@ def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], lo
     for part in PARTS:
         figure.add_trace(part_bars(part, names, [parts[name][part] for name in names], look))
     limits = [value / GIGABYTE for value in usable]
-    figure.add_trace(
-        limit_mark(
-            limits, names, "usable", look, 22, "usable: %{customdata}<extra></extra>",
-            customdata=[quantities.size(value) for value in usable],
-        )
+    trace = limit_mark(
+        limits, names, "usable", look, 22, "usable: %{customdata}<extra></extra>",
+        customdata=[quantities.size(value) for value in usable],
     )  # fmt: skip
+    figure.add_trace(trace)
     return lay_bars(figure, look, "", bottom=72, gap=0.4, rangemode="tozero")
 
 

@@ -42,13 +42,12 @@ def course(series: Columns, look: Look) -> Figure:
     for column, axis, color in lines:
         name = COLUMNS[column].head
         hover = "%{y:.0%}" if column == "kv_use" else "%{y:,.0f}"
-        figure.add_trace(
-            line(
-                time.tolist(), np.asarray(series[column])[kept].tolist(), name,
-                look.classes[color], f"{hover}<extra>{name}</extra>", yaxis=axis,
-                line={"width": 1.5, "shape": "hv"},
-            )
+        trace = line(
+            time.tolist(), np.asarray(series[column])[kept].tolist(), name,
+            look.classes[color], f"{hover}<extra>{name}</extra>", yaxis=axis,
+            line={"width": 1.5, "shape": "hv"},
         )  # fmt: skip
+        figure.add_trace(trace)
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
     preempted: dict[str, Any] = {"range": [0, most * 1.05], "tickformat": ",d", "nticks": 4}
     preempted |= {"dtick": 1} if most < 4 else {}
