@@ -8,13 +8,12 @@ from typing import Any
 import streamlit as st
 
 from app.answers.columns import COLUMNS, ends
-from app.dashboard import caches, load_curves
+from app.dashboard import caches, load_curves, sidebar
 from app.dashboard.load_curves import Load, as_batch
 from app.dashboard.page_texts import page_text
 from app.planning.options import stated
 from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
-from app.scenario.description import setup_words
 from app.scenario.encoder_figures import phases_of
 from app.scenario.inputs import SIZE, sound_seconds
 from app.scenario.scenario import Resolved
@@ -108,8 +107,7 @@ def for_your_scenario(setup: Setup) -> None:
             said = f"{'; '.join(words)}."
         else:
             said = trust(caches.priced(as_batch(setup)))
-        named = " · ".join(map(plain, setup_words(setup)))
-        st.markdown(f"**For your question** ({named}): {said}")
+        st.markdown(f"**For your question** ({sidebar.describe(setup)}): {said}")
 
 
 def trust(estimate: Estimate) -> str:

@@ -39,16 +39,13 @@ AMONG: Mapping[str, tuple[str, str]] = {
 }
 #: Use cases to compare, whose lengths replace those of the question.
 USES = "uses"
-#: Other parameters of a search, with widget arguments that differ from the default.
-NUMBERS: Mapping[str, Mapping[str, Any]] = {
-    "devices": {},
+#: Other parameters of a search, and arguments of their widgets that differ from the default.
+NUMBERS = (
+    "devices", "pools", "rank", "confidence", "top", "simulate", "break_even", "cross_systems",
+)  # fmt: skip
+_DRAWN: Mapping[str, Mapping[str, Any]] = {
     "pools": {"default": KINDS[0], "placeholder": "both"},
     "rank": {"options": list(FIGURES), "index": None, "placeholder": "cost, else devices"},
-    "confidence": {},
-    "top": {},
-    "simulate": {},
-    "break_even": {},
-    "cross_systems": {},
 }
 #: Toggle that makes Plan also search degrees and engines.
 FREE = "free"
@@ -108,7 +105,7 @@ def drawer(question: Question, *, opened: bool) -> None:
             "Also other degrees and engines", key=FREE, bind="query-params",
             help="Off: Plan keeps the degrees, the engine and its limits that the form states.",
         )  # fmt: skip
-        numbers = {name: control(name, **more) for name, more in NUMBERS.items()}
+        numbers = {name: control(name, **_DRAWN.get(name, {})) for name in NUMBERS}
     chosen = {name: values for name, values in among.items() if values}
     st.session_state[_KEPT] = Space(chosen, uses, numbers, free)
 

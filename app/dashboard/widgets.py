@@ -32,10 +32,7 @@ HEADINGS: Mapping[str, tuple[str, str]] = {
     "rank": ("rank correlation", "Spearman's: 1 where the order of all points is right"),
     "tier": ("constants", "Fitted on this device (measured), its family (sibling), or typical"),
     "coverage %": ("coverage %", "Share of measurements inside the interval; it should be 80 %"),
-    "most novel third %": (
-        "coverage, novel %",
-        "For the third that is farthest from the known runs",
-    ),
+    "most novel third %": ("coverage, novel %", "For the third farthest from the known runs"),
     "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
     "series": ("series", "Operator, device and format together are one series of points"),
 }

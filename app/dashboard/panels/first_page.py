@@ -9,12 +9,10 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app.dashboard import phrases, visitor
+from app.dashboard import phrases, sidebar, visitor
 from app.dashboard.pinned_scenarios import is_scenario
 from app.dashboard.question_form import set_controls
-from app.scenario.description import setup_words
 from app.scenario.setup import Setup, setup_from
-from app.wording.markdown import plain
 from hardware_db import yaml_document
 from hardware_db.data_folder import data_folder, dated_files
 
@@ -70,7 +68,7 @@ def _last_scenarios() -> None:
     """Draw a button for each of the visitor's last scenarios."""
     with st.container(horizontal=True, vertical_alignment="center"):
         for at, changed in enumerate(_scenarios()):
-            words = " · ".join(map(plain, setup_words(setup_from(changed))))
+            words = sidebar.describe(setup_from(changed))
             st.button(words, on_click=set_controls, args=(changed,), key=f"last_{at}",
                       type="tertiary", icon=":material/history:")  # fmt: skip
 
