@@ -24,6 +24,7 @@ from app.dashboard.does_not_fit import runnable
 from app.dashboard.load_curves import Load, as_batch, load_of, under
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
+from app.dashboard.widgets import say_each
 from app.line.presets import PRESETS
 from app.line.words import short
 from app.question.question import STANDARD, Question
@@ -46,8 +47,7 @@ def sidebar() -> None:
     open_point.take_next()
     export.mark_charts("")
     with st.sidebar:
-        for sentence in caches.left_out():
-            st.warning(plain(sentence), icon=":material/warning:")
+        say_each(caches.left_out(), st.warning, icon=":material/warning:")
         model, system = control("model"), control("system")
         try:
             own_definitions.ask_button(model)

@@ -2,7 +2,7 @@
 histogram.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -50,6 +50,20 @@ def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bo
 def say_error(error: object) -> None:
     """Draw an error as its sentence."""
     st.error(plain(error), icon=":material/error:")
+
+
+def say_each(
+    texts: Iterable[object],
+    draw: Callable[..., object] = st.markdown,
+    form: str = "{}",
+    **more: Any,
+) -> None:
+    """Draw external texts one below the other.
+
+    draw, more: Streamlit's function, and its arguments.  form: what stands around each text.
+    """
+    for text in texts:
+        draw(form.format(plain(text)), **more)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from app.charts import serving
 from app.dashboard import caches, display_tables, export, load_curves
 from app.dashboard.load_curves import load_of, under
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, say_each
 from app.scenario import runs_behind as behind
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
@@ -38,8 +38,8 @@ def all_loads(setup: Setup) -> None:
     row = load_curves.one_load(setup)
     load, tp, look = asked.name, setup.scenario.tp, export.look()
     table, at = load_curves.with_load(load_curves.curve(setup, load), row, load)
-    for sentence in () if setup.if_fitted else load_curves.load_warnings(table, load):
-        st.warning(plain(sentence), icon=":material/warning:")
+    warnings = () if setup.if_fitted else load_curves.load_warnings(table, load)
+    say_each(warnings, st.warning, icon=":material/warning:")
     shown = load_curves.without_waiting(table, load)
     mine = f"TP{tp} (this question)"
     curves = {mine: shown}

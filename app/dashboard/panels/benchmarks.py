@@ -18,7 +18,7 @@ from app.charts import benchmarks as charts
 from app.dashboard import display_tables, export, name_options, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import AUTO, PRECISIONS
-from app.dashboard.widgets import draw_table, one_of, pick
+from app.dashboard.widgets import draw_table, one_of, pick, say_each
 from app.wording.markdown import capital, plain
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
@@ -108,8 +108,8 @@ def show_filled(runs: Sequence[Deployment]) -> None:
     if told:
         with st.expander(f"Filled from the files ({len(told)})", icon=":material/task_alt:"):
             st.markdown("\n".join(f"- {sentence}" for sentence in told))
-    for sentence in {str(one): None for run in runs for one in run.differences}:
-        st.warning(plain(sentence), icon=":material/report:")
+    differ = dict.fromkeys(str(one) for run in runs for one in run.differences)
+    say_each(differ, st.warning, icon=":material/report:")
 
 
 # ------------------------------------------------------------------------------- the comparison
@@ -123,14 +123,12 @@ _MARKS = {
 
 def show_findings(comparison: Comparison) -> None:
     """Draw where files break off, then the sentences of a comparison."""
-    for cut in document.cuts(comparison):
-        st.warning(plain(cut), icon=":material/content_cut:")
+    say_each(document.cuts(comparison), st.warning, icon=":material/content_cut:")
     for one in findings.findings(comparison):
         mark = _MARKS.get(one.kind, "")
         st.markdown(f"{mark} {plain(one.sentence)}".strip() if mark else f"- {plain(one.sentence)}")
-    refused = {point.refusal: None for point in comparison.points if point.refused}
-    for sentence in refused:
-        st.info(plain(sentence), icon=":material/help:")
+    refused = dict.fromkeys(point.refusal for point in comparison.points if point.refused)
+    say_each(refused, st.info, icon=":material/help:")
 
 
 def show_curves(comparison: Comparison) -> None:
@@ -164,8 +162,7 @@ def show_figures(comparison: Comparison) -> None:
         },
     )  # fmt: skip
     notes = dict.fromkeys((*document.notes_of(point), *comparison.notes))
-    for note in notes:
-        st.caption(f"Note: {plain(note)}")
+    say_each(notes, st.caption, "Note: {}")
     with st.container(horizontal=True):
         export.save_button("All figures (CSV)", key="benchmark_csv", file="benchmarks.csv",
                            data=lambda: export.table_csv(comparison.to_dataframe()))  # fmt: skip
@@ -173,10 +170,8 @@ def show_figures(comparison: Comparison) -> None:
 
 def show_replay(one: Replay) -> None:
     """Draw the requests of a run, measured and simulated, and where they diverge."""
-    for sentence in one.sentences:
-        st.markdown(f"- {plain(sentence)}")
-    for note in one.notes:
-        st.caption(f"Note: {plain(note)}")
+    say_each(one.sentences, form="- {}")
+    say_each(one.notes, st.caption, "Note: {}")
     figures = {
         name: charts.replayed(one.table, name, export.look())
         for name in ("ttft", "e2e")

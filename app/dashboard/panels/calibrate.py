@@ -12,7 +12,7 @@ from app.charts import measured_classes, parity
 from app.dashboard import export, name_options, sidebar, uploads, visitor
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import choose, draw_table, saying_errors
+from app.dashboard.widgets import choose, draw_table, say_each, saying_errors
 from app.jobs import MEASURING
 from app.measuring.comparison import system_of
 from app.wording import quantities
@@ -85,8 +85,7 @@ def from_reports() -> None:
     if list(map(id, fitted_on)) != list(map(id, reports)):  # another report may have the same name
         return
     st.subheader(plain(fitted.system.name), anchor=False)
-    for sentence in fitted.refused:
-        st.warning(plain(sentence), icon=":material/block:")
+    say_each(fitted.refused, st.warning, icon=":material/block:")
     covered = ("Kernel time fitted on", quantities.percent(fitted.share))
     fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
 

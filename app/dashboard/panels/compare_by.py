@@ -12,7 +12,7 @@ from app.charts.memory import PARTS
 from app.dashboard import caches, display_tables, export, own_definitions, search_form, sidebar
 from app.dashboard.load_curves import as_batch, batches_words
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table, pick, say_error
+from app.dashboard.widgets import draw_table, pick, say_each, say_error
 from app.decide import comparison as model
 from app.decide.comparison import AXES, HEADLINES, USE_CASES
 from app.decide.loads import load_words, under_load
@@ -102,8 +102,7 @@ def _figures(setup: Setup) -> dict[str, Latency]:
 def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     look = export.look()
     table = {name: _figures(setup) for name, setup in found.items()}
-    for line in model.verdict(table):
-        st.markdown(f"- {plain(line)}")
+    say_each(model.verdict(table), form="- {}")
     figures = {about.head: charts.headline(table, n, look) for n, about in HEADLINES.items()}
     export.grid("headline", figures, 2, 360)
     best = {name: model.best(table, name) for name in HEADLINES}

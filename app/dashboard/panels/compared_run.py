@@ -11,7 +11,7 @@ from app.dashboard.load_curves import as_batch
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.run_facts import show_sweep, show_time_report
 from app.dashboard.panels.what_ran import banner, known
-from app.dashboard.widgets import card, choose, draw_table
+from app.dashboard.widgets import card, choose, draw_table, say_each
 from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
 from app.measuring.completion import Difference, Filled, estimate_filled, phase_loads
@@ -207,8 +207,7 @@ def comparison_of(priced: Priced) -> Comparison:
 
 def show_phases(comparison: Comparison) -> None:
     """Draw where reports are truncated, cards of every phase's times, and conclusions in words."""
-    for cut in comparison.truncated:
-        st.warning(plain(cut), icon=":material/content_cut:")
+    say_each(comparison.truncated, st.warning, icon=":material/content_cut:")
     with st.grid(4, min_column_width=230):
         for row in comparison.phases.to_dict("records"):
             card(
@@ -229,8 +228,7 @@ def show_phases(comparison: Comparison) -> None:
     for row in comparison.phases.to_dict("records"):
         st.caption(plain(verdict(row, comparison.classes)))
         st.caption(plain(clocks_text(row)))
-    for note in comparison.notes:
-        st.caption(plain(f"{capital(note)}."))
+    say_each(map(capital, comparison.notes), st.caption, "{}.")
 
 
 def show_findings(

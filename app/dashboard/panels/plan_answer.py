@@ -11,7 +11,7 @@ from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, plan_answers, search_form, sidebar, strip
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import card, draw_table, draw_tabs, say_error
+from app.dashboard.widgets import card, draw_table, draw_tabs, say_each, say_error
 from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
@@ -84,8 +84,7 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
     with st.expander("Notes", icon=":material/info:"):
         told = [f"percentiles of the best: {plan['percentiles']}" for plan in named["plans"][:1]]
         left_out = (f"{one['what']}: {one['why']}" for one in named["left_out"])
-        for note in [*told, *named["notes"], *left_out]:
-            st.markdown(f"- {plain(note)}")
+        say_each([*told, *named["notes"], *left_out], form="- {}")
 
 
 def _simulated(searched: Searched, closed: Planned) -> tuple[Planned, str]:
@@ -185,8 +184,7 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
     changes = changed.answer.changes
     st.markdown("Any one of these changes would allow a plan:" if changes else
                 "None of the single changes that were tried would allow a plan.")  # fmt: skip
-    for change in changes:
-        st.markdown(f"- {plain(change.words)}")
+    say_each([change.words for change in changes], form="- {}")
     return changed
 
 
@@ -251,8 +249,7 @@ def _launch(named: Named) -> None:
     for name, text in plan["launch_files"].items():
         st.caption(f"{name}:")
         st.code(text, language="yaml")
-    for note in plan["launch_notes"]:
-        st.markdown(f"- {plain(note)}")
+    say_each(plan["launch_notes"], form="- {}")
 
 
 def _others(named: Named) -> None:
@@ -326,6 +323,5 @@ def _deployment(named: Named) -> str:
     for name, text in made.files.items():
         with st.expander(name):
             st.code(text, language="yaml")
-    for note in made.notes:
-        st.markdown(f"- {plain(note)}")
+    say_each(made.notes, form="- {}")
     return str(kind)

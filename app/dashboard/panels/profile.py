@@ -15,7 +15,7 @@ from app.dashboard.panels.beside_prediction import beside_prediction_panel
 from app.dashboard.panels.compared_run import IDLE, comparison_of, report_pricing, show_findings
 from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
 from app.dashboard.panels.timeline import look_at_gap, look_at_kernel, show_timeline
-from app.dashboard.widgets import draw_table, one_of
+from app.dashboard.widgets import draw_table, one_of, say_each
 from app.measuring import comparison
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
@@ -53,8 +53,7 @@ def cards(figures: dict) -> None:
         where = f"{quantities.seconds(top['time_s'])} in {top['count']:,} launches"
         st.markdown(f"Longest kernel: {where}")
         st.code(top["name"][:300], None, wrap_lines=True)
-    for note in figures["notes"]:
-        st.caption(f"Note: {plain(note)}")
+    say_each(figures["notes"], st.caption, "Note: {}")
 
 
 def show_table(table: pd.DataFrame, key: str) -> None:
@@ -131,8 +130,7 @@ def show_ranges(report: Report) -> None:
 def show_ranks(compared: RankComparison) -> None:
     """Draw the ranks of a run beside each other."""
     st.subheader(f"{len(compared.rows)} ranks", anchor=False)
-    for sentence in compared.sentences:
-        st.markdown(plain(sentence))
+    say_each(compared.sentences)
     export.chart(kernel_charts.rank_bars(compared.rows, export.look()), "ranks")
     ranks = compared.rows.drop(columns="report")
     display_tables.draw_times(ranks, "ranks_table", "ms", height="auto")

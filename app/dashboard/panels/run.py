@@ -11,7 +11,7 @@ from app.dashboard import display_tables, visitor
 from app.dashboard.job_progress import is_running, result_of, show_interrupted, start
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.run_facts import show_sweep
-from app.dashboard.widgets import choose, draw_table, saying_errors
+from app.dashboard.widgets import choose, draw_table, say_each, saying_errors
 from app.jobs import MEASURING
 from app.jobs.job_files import Work
 from app.measuring import endpoint_run, run_store
@@ -20,7 +20,7 @@ from app.rights import rights_here
 from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import step_latency
 from app.wording import quantities
-from app.wording.markdown import plain, without_links
+from app.wording.markdown import without_links
 from genz_core.limits import LIMITS
 from profilers.runs.run_config import RunConfig, presets
 from profilers.runs.store import Store
@@ -171,8 +171,7 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
     """
     runs = store.runs()
     st.subheader(title, anchor=False)
-    for sentence in store.left_out():
-        st.warning(plain(sentence), icon=":material/warning:")
+    say_each(store.left_out(), st.warning, icon=":material/warning:")
     if not runs:
         st.caption("None yet.")
         return

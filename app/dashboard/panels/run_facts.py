@@ -8,7 +8,7 @@ import streamlit as st
 from app.charts import measured_classes
 from app.dashboard import export
 from app.dashboard.question_form import set_controls
-from app.dashboard.widgets import card, draw_table
+from app.dashboard.widgets import card, draw_table, say_each
 from app.measuring.comparison import folded
 from app.measuring.identity import Known, rows
 from app.measuring.outcome import Swept
@@ -96,8 +96,7 @@ def show_sweep(swept: Swept) -> None:
                 card(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words)
         figure = measured_classes.sweep_parity(swept.rows, swept.agreement, export.look())
         export.chart(figure, "sweep")
-    for note in swept.notes:
-        st.caption(f"Note: {plain(note)}")
+    say_each(swept.notes, st.caption, "Note: {}")
     table = pd.DataFrame(swept.rows)
     shown = pd.DataFrame(map(folded, swept.rows)).drop(columns="bound_s")
     draw_table(shown, "sweep_rows", height="auto")

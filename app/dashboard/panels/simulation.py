@@ -13,7 +13,7 @@ from app.dashboard import caches, export, traces
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import card, draw_table, saying_errors
+from app.dashboard.widgets import card, draw_table, say_each, saying_errors
 from app.decide.loads import load_words
 from app.jobs import SIMULATING
 from app.planning.targets import judged, parse_targets, verdicts
@@ -101,18 +101,15 @@ def _show(setup: Setup, answer: Run) -> None:
     """Draw the figures, charts, table and downloads of a simulation."""
     named = rows.figures(answer)
     st.caption(_words(answer, named))
-    for sentence in answer.refusals:
-        st.warning(plain(sentence), icon=":material/warning:")
+    say_each(answer.refusals, st.warning, icon=":material/warning:")
     targets = judged(parse_targets(", ".join(setup.scenario.target)), setup.scenario.osl)
-    for sentence in verdicts(targets, named):
-        st.markdown(plain(sentence))
+    say_each(verdicts(targets, named))
     _cards(named)
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
     table = pd.DataFrame(rows.latency_rows(answer))
     draw_table(rows_in_words(rows.latency_rows(answer)), "sim_latencies", height="auto")
-    for note in answer.notes:
-        st.caption(f"Note: {plain(note)}.")
+    say_each(answer.notes, st.caption, "Note: {}.")
     _forget_button(answer)
     _downloads(answer, figures, table, setup)
 

@@ -12,7 +12,7 @@ from app.dashboard import own_definitions, sidebar
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.page_texts import page_text
 from app.dashboard.uploads import Uploaded
-from app.dashboard.widgets import draw_table, saying_errors
+from app.dashboard.widgets import draw_table, say_each, saying_errors
 from app.decide.routing import read_counts
 from app.jobs import READING
 from app.question.pairs import pairs
@@ -84,6 +84,5 @@ def show_watch(name: str, content: bytes) -> None:
             given = pairs(question)
             start(JOB, watched, (given, name, content), "Watch of a recording", READING)
         if document := result_of(JOB, "watch"):
-            for sentence in document["sentences"]:
-                st.markdown(plain(sentence))
+            say_each(document["sentences"])
             st.dataframe(pd.DataFrame(document["windows"]), key="watch_windows", hide_index=True)
