@@ -103,7 +103,7 @@ def throughput_over_interactivity(
                 room.keep_free(one[_USER.name], one[_RATE.name])
             room.label(trace)
             xs, ys = ([table[c.name][marked_rows[name]]] for c in (_USER, _RATE))
-            figure.add_trace(dots(xs, ys, "the load above", ring(15, look.ink), ""))
+            figure.add_trace(dots(xs, ys, "this load", ring(15, look.ink), ""))
     x, y = ({"title_text": one.title, "rangemode": "tozero"} for one in (_USER, _RATE))
     legend = labels.LEGEND_LINE * labels.legend_lines([trace["name"] for trace in figure.data])
     return figure.laid(x, y, margin={"t": 44, "b": 66 + legend, "l": 66, "r": 40})

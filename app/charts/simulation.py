@@ -104,7 +104,7 @@ def cumulative(
             line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
         )  # fmt: skip
     x = {"title_text": "Time", **time_axis(times, across=True)}
-    y = {"title_text": "Share of all", "tickformat": ".0%", "range": [0, 1.03]}
+    y = {"title_text": "Share of requests", "tickformat": ".0%", "range": [0, 1.03]}
     return figure.laid(x, y, margin={"t": 44, "b": 92})
 
 
@@ -116,8 +116,8 @@ def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
     """
     alone = [{"device_hit_share": row["cached_share"], **row} for row in rows]
     columns = {c: at for c, at in _HITS.items() if any(c in row for row in alone)}
-    y = {"title_text": "Share of the prompts", "tickformat": ".0%"}
-    return _by_row("Prompt tokens found, by tier", alone, name, columns, y, "stack", look)
+    y = {"title_text": "Share of prompt tokens", "tickformat": ".0%"}
+    return _by_row("Prompt tokens found in cache, by tier", alone, name, columns, y, "stack", look)
 
 
 def first_tokens(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:

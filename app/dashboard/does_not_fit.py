@@ -54,12 +54,12 @@ def _does_not_fit(setup: Setup, message: str, batch: int) -> None:
     st.warning(f"Does not fit: {plain(message)}.", icon=":material/memory:")
     fewest = caches.fewest(setup, batch)
     if fewest is None:
-        st.caption("It does not fit on up to 1,024 of these devices either.")
+        st.caption("It does not fit on 1,024 of these devices either.")
         return
     degrees = {"tp": int(fewest.tp), "pp": int(fewest.pp), "ep": int(fewest.ep)}
     devices = degrees["tp"] * degrees["pp"] * setup.scenario.dp
     how = " ".join(f"{name.upper()}{degree}" for name, degree in degrees.items() if degree > 1)
-    _nearest(f"Fewest of these devices on which it fits: **{devices}** ({how}).", degrees,
+    _nearest(f"Fewest devices of this kind on which it fits: **{devices}** ({how}).", degrees,
              "take_devices")  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def _too_long(setup: Setup, message: str) -> None:
         words = " and ".join(
             f"{tokens:,} {'in' if name == 'isl' else 'out'}" for name, tokens in lengths.items()
         )
-        _nearest(f"The longest that runs: **{words}**.", lengths, "take_lengths")
+        _nearest(f"Longest request that fits: **{words}**.", lengths, "take_lengths")
 
 
 def _nearest(words: str, values: Mapping[str, int], key: str) -> None:

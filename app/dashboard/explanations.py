@@ -42,13 +42,13 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
         f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
         f"weights {plain(' + '.join(kinds))}, KV cache {plain(precision.kv)}",
         f"engine {plain(f'{resolved.engine.name} {resolved.scenario.engine_version}'.strip())}",
-        f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
+        f"batch {s.batch}, {quantities.count(s.isl)} tokens in, {quantities.count(s.osl)} out",
     ]
     if not generates(resolved.model):
         words[1] = f"weights {plain(' + '.join(kinds))}"
-        words[3] = f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in"
+        words[3] = f"batch {s.batch}, {quantities.count(s.isl)} tokens in"
     if heard := sound_seconds(resolved.model, s):
-        words[3] = f"batch {s.batch}, {heard:g} s of sound in, {quantities.tokens(s.osl)} out"
+        words[3] = f"batch {s.batch}, {heard:g} s of sound in, {quantities.count(s.osl)} out"
     if s.images:
         words.append(f"{s.images} images of {s.image_size or SIZE} pixels in each")
     if estimate.encoder_s[0] > 0:
@@ -92,7 +92,7 @@ def _sum(estimate: Estimate, phase: str) -> str:
 def show_assumptions(resolved: Resolved) -> None:
     """Draw a collapsed list of the notes and assumptions of model, system and engine."""
     notes = (*resolved.notes, *resolved.system.assumptions, *resolved.engine.assumptions)
-    with st.expander(f"{len(notes)} assumptions behind these numbers", icon=":material/info:"):
+    with st.expander(f"{len(notes)} assumptions behind these figures", icon=":material/info:"):
         st.markdown("\n".join(f"- {plain(note)}" for note in notes) or "None.")
 
 
@@ -107,7 +107,7 @@ def for_your_scenario(setup: Setup) -> None:
             said = f"{'; '.join(words)}."
         else:
             said = trust(caches.priced(as_batch(setup)))
-        st.markdown(f"**For your question** ({sidebar.describe(setup)}): {said}")
+        st.markdown(f"**For your scenario** ({sidebar.describe(setup)}): {said}")
 
 
 def trust(estimate: Estimate) -> str:

@@ -24,7 +24,7 @@ PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_
 _DEGREES = ("tp", "pp", "dp", "ep")
 _HELP: Mapping[str, str] = {
     "model": page_text("model"),
-    "system": "Type to search; marketing names and what nvidia-smi prints are understood.",
+    "system": "Type to search; marketing names and names as printed by nvidia-smi work.",
     "engine": page_text("engine", more=PARAMETERS["engine"].help),
 }
 #: Groups of the drawer of controls, which are drawn when it is open or when they are in use.

@@ -95,15 +95,15 @@ def drawer(question: Question, *, opened: bool) -> None:
     if not (place.open or used):
         return
     with place:
-        st.caption("Values that Compare and Plan choose among; empty: the value of the form above.")
+        st.caption("Values that Compare and Plan try; if empty, the value of the form above.")
         among = {name: several(name, key, label, question, max_selections=_MOST,
                                **_options(name, question))
                  for name, (key, label) in AMONG.items()}  # fmt: skip
         uses = tuple(st.multiselect("Use cases", list(USE_CASES), key=USES, bind="query-params",
                                     placeholder="the lengths above"))  # fmt: skip
         free = st.toggle(
-            "Also other degrees and engines", key=FREE, bind="query-params",
-            help="Off: Plan keeps the degrees, the engine and its limits that the form states.",
+            "Also search parallelism and engines", key=FREE, bind="query-params",
+            help="Off: Plan keeps the form's parallelism, engine and engine limits.",
         )  # fmt: skip
         numbers = {name: control(name, **_DRAWN.get(name, {})) for name in NUMBERS}
     chosen = {name: values for name, values in among.items() if values}
@@ -216,8 +216,7 @@ def searched(setup: Setup) -> Searched:
         return asked
     key, trace = traces.keyed(_MOST_REQUESTS)
     what = "; ".join([trace.name, *trace.notes])
-    st.caption(f"Planned at the mean rate and lengths of a trace ({plain(what)}); "
-               "percentiles are of its requests.")  # fmt: skip
+    st.caption(page_text("planned trace", trace=plain(what)))
     return replace(asked, trace=trace, trace_key=key)
 
 
@@ -229,7 +228,7 @@ def kept(question: Question, among: Collection[str]) -> Question:
     known = parameters_of("plan")
     idle = [name for name in question.changed() if name not in known and name != "batch"]
     if said := [*idle, *unread(among)]:
-        st.caption(f"Plays no part here: {', '.join(said)}.")
+        st.caption(f"Not used here: {', '.join(said)}.")
     return replace(question, batch=1, **{name: getattr(STANDARD, name) for name in idle})
 
 

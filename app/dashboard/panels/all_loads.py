@@ -17,7 +17,7 @@ from app.wording.markdown import plain
 _HEADS = {
     f"{what}_{name}": words.format(COLUMNS[name].head)
     for name in ("tpot_s", "ttft_s")
-    for what, words in (("measured", "{} measured [s]"), ("of_physics", "{} of physics"))
+    for what, words in (("measured", "{} measured [s]"), ("of_physics", "{} uncorrected"))
 } | {
     f"{what}_{latent}": f"{words}{head}"
     for latent, head in (("steps", "steps"), ("wait", "first token"))
@@ -41,7 +41,7 @@ def all_loads(setup: Setup) -> None:
     warnings = () if setup.if_fitted else load_curves.load_warnings(table, load)
     say_each(warnings, st.warning, icon=":material/warning:")
     shown = load_curves.without_waiting(table, load)
-    mine = f"TP{tp} (this question)"
+    mine = f"TP{tp} (this scenario)"
     curves = {mine: shown}
     others = tuple(sorted({1, 2, 4, 8} - {tp}))
     for degree, other in load_curves.curves_at(setup, load, others).items():
@@ -66,7 +66,9 @@ def _runs_behind(setup: Setup) -> None:
     """Draw the runs behind the figures of a load."""
     resolved = caches.deployed(setup)
     rows = behind.runs_behind(resolved)
-    with st.expander("Measured runs behind this number", icon=":material/format_list_numbered:"):
+    with st.expander(
+        "Measured runs behind this prediction", icon=":material/format_list_numbered:"
+    ):
         if not rows:
             st.caption(page_text("no runs behind", engine=plain(resolved.engine.name)))
             return

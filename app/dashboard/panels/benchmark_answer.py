@@ -40,7 +40,7 @@ def controls() -> tuple[float, bool]:
                        help=page_text("interval"))  # fmt: skip
         simulate = st.toggle(
             "Simulate percentiles", key="benchmark_simulate",
-            help="Every run, request by request; simulated latencies have no interval.",
+            help="Simulates the requests of every run; simulated latencies have no interval.",
         )  # fmt: skip
     return LEVELS[level], simulate
 

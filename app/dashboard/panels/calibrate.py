@@ -50,9 +50,9 @@ def from_machine() -> None:
     if fitted := result_of(JOB, "fit"):
         noise = ("Noise of the points", quantities.percent(fitted.suite.spread))
         fit_panel(fitted, noise, lambda: machine.save(fitted))
-        st.caption(f"Predictions of it take the engine {plain(fitted.engine.name)}.")
+        st.caption(f"Predictions for it use the engine {plain(fitted.engine.name)}.")
     elif JOB not in st.session_state:
-        st.info("Nothing is fitted yet in this session.", icon=":material/tune:")
+        st.info("Nothing has been fitted in this session yet.", icon=":material/tune:")
 
 
 def from_reports() -> None:
@@ -76,7 +76,7 @@ def from_reports() -> None:
         )
         sent = st.form_submit_button("Calibrate", icon=":material/tune:")
     if sent and system is None:
-        st.info("The reports do not name their device: choose it.", icon=":material/memory:")
+        st.info("The reports do not name their device; choose it here.", icon=":material/memory:")
         return
     if sent:
         st.session_state.pop("report_fit", None)
@@ -86,7 +86,7 @@ def from_reports() -> None:
         return
     st.subheader(plain(fitted.system.name), anchor=False)
     say_each(fitted.refused, st.warning, icon=":material/block:")
-    covered = ("Kernel time fitted on", quantities.percent(fitted.share))
+    covered = ("Share of kernel time in the fit", quantities.percent(fitted.share))
     fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
 
 
@@ -176,7 +176,7 @@ def own_runs_panel() -> None:
     st.caption(sidebar.describe(setup))
     if setup.model_config or setup.system_yaml:
         st.info(
-            "Runs are kept by name: choose a model and a device from the lists.",
+            "Runs are stored by name: choose a model and a device from the lists.",
             icon=":material/info:",
         )
         return

@@ -101,7 +101,7 @@ def _form(system: System) -> tuple[Chip, str]:
         st.caption(page_text("hypothetical chip"))
         for one in generations().values():
             rate = quantities.bandwidth(one.bytes_per_s)
-            st.caption(f"{one.name}: {rate} a stack, {plain(one.source)}")
+            st.caption(f"{one.name}: {rate} per stack, {plain(one.source)}")
     generation = "" if memory == _OWN else memory
     others = {"process": process, "power_cap_w": cap, **factors}
     return Chip(generation, int(stacks) if generation else 0, each, **others), weights

@@ -45,7 +45,7 @@ def show(tab: str, base: Setup) -> None:
     with sidebar.stopping():
         names = compared(axis, base)
     if unused := search_form.unread((axis,)):
-        st.caption(f"Plays no part here: {', '.join(unused)}.")
+        st.caption(f"Not used here: {', '.join(unused)}.")
     sidebar.say_trace()
     own = " (the sidebar's batch)" if base.scenario.kind == "batch" else ""
     base = as_batch(base) if base.scenario.kind == "trace" else base
@@ -88,7 +88,7 @@ def compared(axis: str, base: Setup) -> list[str]:
         if names := usual_versions(resolved):
             return names
         engine = resolved.engine.name
-        raise InvalidValue(f"no version of {engine} was measured: name some under Search")
+        raise InvalidValue(f"no version of {engine} was measured; name some under Search")
     own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
     return list(dict.fromkeys([*own, *_USUAL[axis]]))
 

@@ -41,7 +41,7 @@ def page() -> None:
     setup, resolved = sidebar.deployed_setup("the cost of tokens")
     s = setup.scenario
     if s.kind == "trace":
-        sidebar.stop(InvalidValue("a trace has no single load to price: give users or a rate"))
+        sidebar.stop(InvalidValue("economics need users or a rate; a trace has no single load"))
     strip.say(under_load(s), "economics")
     one = replace(setup, scenario=under_load(s))
     engine = plain(resolved.engine.name)
@@ -119,14 +119,15 @@ def show(setup: Setup, named: Named) -> None:
     """Draw the results of the prices."""
     running = Operation(**named["operation"])
     if running.status != "ok":
-        st.warning(f"This load does not run as it is: {plain(running.status)}.",
+        st.warning(f"This load cannot be served: {plain(running.status)}.",
                    icon=":material/warning:")  # fmt: skip
     if not math.isfinite(running.requests_per_s):
         return
     _cards(named, running)
     ways = named["ways"]
     if not ways:
-        st.info("State a rent in the sidebar, or the price of a device: this system states none.",
+        st.info("No price is known for this system. State a rent in the sidebar, or the price of a "
+                "device.",
                 icon=":material/payments:")  # fmt: skip
     figures = _charts(setup.scenario, named, running)
     if ways:
@@ -154,21 +155,21 @@ def _cards(named: Named, running: Operation) -> None:
                  page_text("cost of output", rent=rent, load=named["load"]))  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
-             "By one replica; below, the share of its time that prompts take.")  # fmt: skip
+             "Served by one replica; below, the share of its time spent on prompts.")  # fmt: skip
         watts = energy["power_w"]
         used = (running.compute, running.memory, running.links)
         use = " / ".join(map(quantities.percent, used))
         if energy["measured"]:
             use = plain(f"measured: {energy['measured_by']}") if energy["measured_by"] else "stated"
-        card("Power of a device", f"{watts:,.0f} W" if watts else "not stated", use,
+        card("Power per device", f"{watts:,.0f} W" if watts else "not stated", use,
              page_text("power of a device"))  # fmt: skip
         joules = energy["joules_per_token"]
-        card("Energy of a token", f"{joules:.3g} J" if joules else "–",
+        card("Energy per token", f"{joules:.3g} J" if joules else "–",
              f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "",
              page_text("energy at the site", energy=energy))  # fmt: skip
         carbon = energy["carbon_g_per_mtok"]
         if carbon:
-            card("Carbon of 1M tokens", f"{carbon:,.3g} g", "by your grid")
+            card("Carbon per 1M tokens", f"{carbon:,.3g} g", "by your grid")
 
 
 def _charts(question: Question, named: Named, running: Operation) -> dict[str, Any]:
@@ -192,7 +193,9 @@ def _charts(question: Question, named: Named, running: Operation) -> dict[str, A
         figures["caps"] = charts.power_caps(energy["caps"], look)
         figures["power"] = charts.power_parts(energy["by_part_w"], running.tdp_w, look)
     else:
-        st.caption("This system states no power: energy and power caps are not known.")
+        st.caption(
+            "No power is known for this system, so there are no figures for energy and power caps."
+        )
     export.grid("economics", figures, 2, 380)
     return figures
 
@@ -207,8 +210,8 @@ def _tables(ways: Named) -> None:
                 COLUMNS["utilisation"].head: quantities.percent(day["utilisation"]),
                 COLUMNS["replicas"].head: str(low) if low == high else f"{low} to {high}",
                 "A day": quantities.dollars(day["usd"]),
-                "$/Mtok in and out": quantities.dollars(day["usd_per_mtok_blended"]),
-                "$/Mtok of output alone": quantities.dollars(day["usd_per_mtok"]),
+                "$/Mtok, input and output": quantities.dollars(day["usd_per_mtok_blended"]),
+                "$/Mtok, output only": quantities.dollars(day["usd_per_mtok"]),
             })  # fmt: skip
     draw_table(rows, "economics_day_table")
     for way, found in ways.items():

@@ -66,7 +66,8 @@ def show(setup: Setup) -> None:
     if any(curve.vertices(x, y).size for curve in curves):
         _curves(curves, (x, y), targets, setup)
     else:
-        st.warning("No point has both figures: nothing fits, or a system states no price or power.",
+        st.warning("No point has both figures: nothing fits, or the price or power of a system is "
+                   "unknown.",
                    icon=":material/block:")  # fmt: skip
     for left in left_out:
         st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")
@@ -136,8 +137,8 @@ def _speed(targets: Any) -> int:
     usual = min(max(round(asked[0]), 1), _FASTEST) if asked else _USUAL
     follow("speed", usual)
     return int(slide(
-        "At least this many tokens/s for each user", 1, _FASTEST, usual, "speed",
-        help="The table below has the best deployment of each curve at it.",
+        "Minimum tokens/s per user", 1, _FASTEST, usual, "speed",
+        help="The table below shows the best deployment of each curve at this speed.",
     ))  # fmt: skip
 
 

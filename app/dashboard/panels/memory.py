@@ -42,10 +42,10 @@ def draw(step: Step) -> dict[str, Figure]:
 
     parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
     bar = memory.single(parts, limits, look)
-    export.chart(bar, "memory-now", "Memory of the question against capacity")
+    export.chart(bar, "memory-now", "Memory of the scenario and capacity")
 
     over = _over_an_axis(setup, limits, step)
-    with st.popover("How these numbers come about", icon=":material/function:"):
+    with st.popover("How these figures are computed", icon=":material/function:"):
         st.markdown(
             page_text(
                 "memory", block=resolved.engine.kv_block_tokens,
@@ -60,7 +60,7 @@ def _cards(step: Step, usable: float) -> None:
     usage, s = step.estimate.memory, step.setup.scenario
     most_batch, most_input = caches.largest(step.setup)
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
-    lengths = f"at {quantities.tokens(s.isl)} in, {quantities.tokens(s.osl)} out"
+    lengths = f"at {quantities.count(s.isl)} in, {quantities.count(s.osl)} out"
     if asked.scenario.kind in ("concurrency", "rate"):
         fit = float(load_curves.one_load(asked)["capacity"])
         most = ("Most users that fit", quantities.count(int(fit)), f"admitted, {lengths}")
@@ -81,8 +81,8 @@ def _cards(step: Step, usable: float) -> None:
         card(
             "Longest context that fits",
             quantities.count(most_input + s.osl) if most_input else "none",
-            f"batch {s.batch}" + (f"; trained to {quantities.tokens(trained)}" if trained else ""),
-            "Input and output tokens of a sequence.",
+            f"batch {s.batch}" + (f"; trained to {quantities.count(trained)}" if trained else ""),
+            "Input plus output tokens of one sequence.",
         )
 
 
@@ -98,8 +98,8 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     over = memory.stacked(table, AXES[axis], limits, step.look, scenario_at=now)
     export.chart(over, "memory-over", f"Memory per device over {axis}")
     what = "sequences" if axis == "batch" else "input tokens"
-    stops = page_text("stops fitting", most=most, what=what) if most else "It fits nowhere here."
-    st.caption(f"▲ marks the question. {stops}")
+    fits = page_text("stops fitting", most=most, what=what) if most else page_text("never fits")
+    st.caption(f"▲ marks this scenario. {fits}")
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     with st.expander("As a table", icon=":material/table:"):

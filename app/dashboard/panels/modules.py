@@ -47,7 +47,7 @@ def modules_panel(words: str, setup: Setup) -> None:
     chosen = st.selectbox("Module", names, format_func=label, key="module_chosen")
     st.caption(page_text("modules", shown=len(names), all=len(stored_names())))
     if chosen is None:
-        st.info("No entry has that in its name: try attention, mlp, norm or linear.")
+        st.info("No entry name contains this text; try attention, mlp, norm or linear.")
         return
     with sidebar.stopping():
         entry = read_entry(*chosen)
@@ -79,7 +79,7 @@ def _formulas(entry: ModuleEntry) -> None:
         if figure in entry.formulas:
             st.latex(latex(entry.formulas[figure].text()), width="stretch")
         else:
-            st.caption("No polynomial gives it: how many experts are read depends on the tokens.")
+            st.caption("Not a polynomial: the number of experts read depends on the tokens.")
 
 
 def _at_sizes(

@@ -42,7 +42,7 @@ def cards(figures: dict) -> None:
         "Launch delay": in_words(figures["launch_delay_s"], "s"),
         "Without an operator": in_words(figures["unattributed_share"], "share"),
     }
-    help_of = {"Without an operator": "Kernel time that the report assigns to no operator."}
+    help_of = {"Without an operator": "Kernel time that the report does not assign to an operator."}
     with st.grid(6, min_column_width=140):
         for name, value in values.items():
             st.metric(name, value, border=True, help=help_of.get(name))
@@ -191,7 +191,7 @@ def show_rates(rates: pd.DataFrame) -> None:
     config: dict[str, Any] = {name: number(format=form) for name, form in formats.items()}
     config["of roof"] = bar(
         format="percent", min_value=0, max_value=1,
-        help="Time at the roofline, the slower of arithmetic and memory, over the time taken",
+        help="Time at the roofline (the slower of arithmetic and memory) over the measured time",
     )  # fmt: skip
     draw_table(shown, "rates_table", height=430, column_config=config)
 
@@ -210,7 +210,7 @@ def show_counters(report: Report) -> None:
         light = kernel_charts.speed_of_light(counted, export.look())
         export.chart(light, "speed-of-light", "Share of peak that each kernel sustains")
     if not (len(points) or len(counted)):
-        st.info("No kernel here has hardware counters; `ncu --set roofline` takes them.")
+        st.info("This report has no hardware counters; record them with `ncu --set roofline`.")
 
 
 def show_difference(reports: Mapping[str, Report]) -> None:
