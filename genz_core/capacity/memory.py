@@ -125,15 +125,15 @@ class Memory:
         advice = words[sizes.index(max(sizes))][1]
         beside = f" and of {self.second}" if self.second else ""
         return (
-            f"needs {_gb(total)} a device ({shown}) and the engine may use "
+            f"needs {_gb(total)} per device ({shown}), but the engine may use only "
             f"{_gb(self.usable_bytes)} of {_gb(self.capacity_bytes)}{beside}: {advice}"
         )
 
 
 #: Parts of the memory: their names, and advice where one of them is the largest.
 _PARTS: Mapping[str, tuple[str, str]] = {
-    "weights_bytes": ("weights", "use more devices or fewer bits a weight"),
-    "kv_bytes": ("KV cache", "use a smaller batch, a shorter context or an 8-bit cache"),
+    "weights_bytes": ("weights", "use more devices or fewer bits per weight"),
+    "kv_bytes": ("KV cache", "use a smaller batch, a shorter context or an 8-bit KV cache"),
     "activations_bytes": ("activations", "use smaller prefill chunks"),
     "reserve_bytes": ("runtime reserve", "use a larger device"),
 }
