@@ -51,7 +51,7 @@ def basis(setup: Setup) -> str:
 
 
 @_under_load
-@caches.by_setup(64)
+@caches.by_setup(32)
 def curve(setup: Setup, load: str) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
 
@@ -124,7 +124,7 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
 
 
 @_under_load
-@caches.by_setup(32)
+@caches.by_setup(8)
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
     try:
