@@ -20,7 +20,7 @@ from genz_core.errors import RidgelineError
 from hardware_db import data_folder
 
 #: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
-RESULTS = caches.by_bytes(8 << 20)
+RESULTS = caches.by_bytes(5 << 20)
 
 
 def shared_result(

@@ -67,9 +67,10 @@ class Results:
         keys = tuple(map(key_of, given))
         at = self._known.setdefault((function, *keys), len(self.steps))
         if at == len(self.steps):
-            # symbols refer to these results, which must not refer back: they are freed at once then
-            pairs = zip(given, keys, strict=True)
-            self.steps.append((function, tuple(k if isinstance(v, Symbol) else v for v, k in pairs)))
+            # no symbols, which refer to these results: both are freed when nothing uses them
+            one_each = zip(given, keys, strict=True)
+            arguments = tuple(key if isinstance(v, Symbol) else v for v, key in one_each)
+            self.steps.append((function, arguments))
             self.least.append(least)
             self.shapes.append(_shape_of(*map(np.shape, given)) if shape is None else shape)
         return Symbol(self, at)
