@@ -88,7 +88,8 @@ def command_line(asked: Sequence[str] = ()) -> typer.Typer:
     """
     cli = typer.Typer(
         name="ridgeline",
-        help="Predict, measure and explain how fast a language model runs on a piece of hardware.",
+        help="Predict, measure and explain LLM inference performance: TTFT, TPOT, throughput, "
+        "cost.",
         callback=_root,
         no_args_is_help=True,
         add_completion=False,
@@ -148,7 +149,7 @@ def _usage_sentence(error: Any) -> str:
         raise SystemExit(2)
     command = error.ctx.command_path if error.ctx else "ridgeline"
     sentence = " ".join(error.format_message().split())
-    return f"{sentence.rstrip('.')}; `{command} --help` lists what can be given"
+    return f"{sentence.rstrip('.')}; see `{command} --help`"
 
 
 def _refuse(sentence: str) -> NoReturn:

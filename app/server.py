@@ -163,7 +163,7 @@ class SameOrigin:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            refusal = PlainTextResponse("This server answers its own pages alone.", 403)
+            refusal = PlainTextResponse("This server only answers requests of its own pages.", 403)
             await refusal(scope, receive, send)
 
 
@@ -202,7 +202,9 @@ def counters(metrics: Metrics | None) -> Callable[[Request], Awaitable[Response]
         if token and not secrets.compare_digest(sent, f"Bearer {token}".encode()):
             return PlainTextResponse("Send the token: Authorization: Bearer TOKEN", 401)
         if not token and (passed_on or not here):
-            return PlainTextResponse(f"Counters are for this machine, unless {TOKEN} is set.", 403)
+            return PlainTextResponse(
+                f"Counters are only available on this machine, unless {TOKEN} is set.", 403
+            )
         if metrics is None:
             return PlainTextResponse(f"Counters need a package: {pip_install_extra('api')}", 501)
         with contextlib.suppress(InvalidValue):  # a data folder that cannot be written

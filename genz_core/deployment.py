@@ -156,12 +156,12 @@ def _on_cpu(engine: EngineProfile) -> tuple[EngineProfile, tuple[str, ...]]:
     """The engine with its figures for CPUs, and a note on them."""
     if engine.on_cpu is not None:
         figures = cast(Any, engine.on_cpu)
-        said = (f"{engine.name} on CPUs: its costs are judgement there, none were measured",)
+        said = (f"{engine.name} on CPUs: its costs there are estimates, none were measured",)
         return replace(engine, **figures, on_cpu=_IN_PLACE), said if figures else ()
     # figures that were measured, or given by the caller
     if engine.eager is not None or engine.measurements is None:
         return engine, ()
-    return engine, (f"{engine.name} is not known to run on CPUs: priced with its figures on GPUs",)
+    return engine, (f"{engine.name} is not known to run on CPUs: predicted with its GPU constants",)
 
 
 def as_server(engine: EngineProfile, system: System) -> EngineProfile:

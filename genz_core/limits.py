@@ -33,7 +33,7 @@ class Limit:
 
 #: Limits by field of a scenario or run file, by option, or by page.
 LIMITS: Mapping[str, Limit] = {
-    "batch": Limit(1, 100_000_000, "sequences that run together"),
+    "batch": Limit(1, 100_000_000, "sequences in a batch"),
     "concurrency": Limit(1, 100_000_000, "open requests"),
     "isl": Limit(1, 100_000_000, "prompt tokens of a sequence"),
     "osl": Limit(1, 100_000_000, "output tokens of a sequence"),
@@ -48,11 +48,11 @@ LIMITS: Mapping[str, Limit] = {
     "draft_tokens": Limit(1, 64, "tokens that are drafted in a step"),
     "mtp_tokens": Limit(0, 64, "tokens that the model's own module drafts in a step; 0: none"),
     "stream_interval": Limit(1, 1_000_000, "tokens that are sent together"),
-    "recv_interval": Limit(1, 1_000_000, "decode steps between two looks at new requests"),
+    "recv_interval": Limit(1, 1_000_000, "decode steps between two checks for new requests"),
     "batch_wait": Limit(0, 1_000_000, "decode steps that a prompt waits for others"),
     "max_num_seqs": Limit(1, 1_000_000, "sequences of a step and rank"),
     "max_num_batched_tokens": Limit(1, 100_000_000, "tokens of a step and rank"),
-    "prefill_workers": Limit(1, 1_024, "workers that read prompts"),
+    "prefill_workers": Limit(1, 1_024, "prefill workers"),
     "layers": Limit(0, 10_000, "layers that a run keeps; 0: all"),
     "warmup": Limit(0, 1_000, "runs that do not count"),
     "repeats": Limit(1, 1_000, "runs that count"),

@@ -84,7 +84,7 @@ def _floats(name: str, value: Num) -> Array:
     try:
         return np.asarray(value, dtype=float)
     except OverflowError:
-        raise InvalidValue(f"{name} is beyond any number that can be priced") from None
+        raise InvalidValue(f"{name} is too large a number") from None
 
 
 def _alike(column: Array) -> Num:
@@ -215,7 +215,7 @@ def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str
     names = {"batch": batch_is}
     listed = ", ".join(f"{names.get(name, name)} = {value:g}" for name, value in wrong.items())
     if set(wrong) == {"expert_imbalance"}:
-        return f"{listed}: the busiest rank has the mean of all ranks at least, which is 1"
+        return f"{listed}: give at least 1; the busiest rank cannot have less than the mean"
     least = 0 if set(wrong) <= set(_MAY_BE_ZERO) else 1
     return f"{listed}: sizes and degrees are whole numbers of at least {least}"
 

@@ -41,8 +41,8 @@ def measured_acceptance(
     if not runs:
         known = " and ".join(sorted({key[1] for key in _runs()} & {"mtp", "eagle"}))
         raise InvalidValue(
-            f"acceptance of {method} drafts is not known (measured: {known}); state one rate, or "
-            "a share for each position"
+            f"no acceptance rate of {method} drafts is known (measured: {known}); give one rate, "
+            "or one for each position"
         )
     own = {key: lengths for key, lengths in runs.items() if _bare(model) in _drafting_alike(key[0])}
     chosen = own or runs
@@ -50,8 +50,8 @@ def measured_acceptance(
     longest = max(len(lengths) for lengths in chosen.values())
     if not 1 <= draft_tokens <= longest:
         raise InvalidValue(
-            f"{draft_tokens} drafted tokens: acceptance was measured with 1 to {longest}; state "
-            "one rate, or a share for each position"
+            f"{draft_tokens} drafted tokens: acceptance was measured with 1 to {longest}; give one "
+            "rate, or one for each position"
         )
     lengths = 1.0 + np.cumsum(_mean_gains(list(chosen.values()))[:draft_tokens])
     source = _source(method, chosen, known=bool(own))

@@ -14,8 +14,8 @@ from hardware_db.system_schema import SystemRecord
 
 #: Figures that predictions use, by the keys of a file, and what is missing without them.
 _WANTED = {
-    "tdp_w": "no power: energy per token is not known",
-    "links": "no links: several devices cannot be priced",
+    "tdp_w": "no power: energy per token cannot be computed",
+    "links": "no links: only one device can be used",
     "host": "no host link: nothing can be offloaded",
 }
 #: Plausible range of FLOPs per byte (peak over bandwidth).
@@ -63,7 +63,7 @@ def _remarks(record: SystemRecord, path: Path, figures: list[dict[str, Any]]) ->
     ridge = peak / system.memory_bytes_per_s
     if not _RIDGE[0] < ridge < _RIDGE[1]:
         remarks.append(
-            f"16-bit peak over bandwidth is {ridge:.3g} FLOPs a byte, outside what machines have "
+            f"16-bit peak over bandwidth is {ridge:.3g} FLOPs a byte, outside the usual range "
             f"({_RIDGE[0]:g} to {_RIDGE[1]:g}): are the units right, are peaks dense?"
         )
     unread = [

@@ -132,7 +132,7 @@ def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str
         UnknownSystem: no system, or several, fit; those, or the near ones, are listed.
     """
     if len(name) > LONGEST_NAME:
-        raise UnknownSystem("system", name, hint="No device has so long a name.")
+        raise UnknownSystem("system", name, hint="The name is too long.")
     if slug := exact(name, slugs):
         return found(name, slug, systems)
     fits = _fitting(parts(name), systems)
@@ -140,7 +140,9 @@ def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str
         return Found(fits[0])
     fits = fits or _beginning(name, systems)
     if len(fits) == 1 and not fold(name).isdigit():
-        return Found(fits[0], f"{name.strip()} is taken as {fits[0]}, whose name alone begins so")
+        return Found(
+            fits[0], f"{name.strip()} is taken as {fits[0]}, the only name that starts with it"
+        )
     instead = "" if len(fits) > 1 else _INSTEAD
     names = [name for system in systems for name in system.names]
     raise UnknownSystem("system", name, names, fits=fits, instead=instead)

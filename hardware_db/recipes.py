@@ -35,7 +35,7 @@ _FILE = "recipes.csv"
 #: {level of measured factors, which is the name of its file: column with the labels of the level}.
 _LEVELS = {"devices": "system", "silicon": "family", "eras": "era"}
 _REQUIRED = (*RecipeKey.__slots__, "model", *asdict(Recipe()))
-_REMEDY = "mend it, or calibrate anew"
+_REMEDY = "fix it, or calibrate again"
 #: Columns of a step scale, starting with the degrees of its deployment.
 _STEP_COLUMNS = ("degrees", "step_scale", "step_tpot_s", "step_load", "step_date")
 _COLUMNS = (*_REQUIRED, *FIELDS, *_STEP_COLUMNS)

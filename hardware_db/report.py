@@ -34,12 +34,13 @@ that rate. A CPU's peak is taken at its base clock. This page is written by
 `python -m hardware_db.report`.
 
 A tier of links states how its devices are wired (`topology`), which determines how much of a
-device's bandwidth a group of devices can use. With `switch` it is all of it. With `rails` there is
-a switch for each position in a node, and other positions are reached through the node. With `mesh`
-it is the links to the group's own members, with `ring` and `torus` the links inside the group's
-slice: `shape` is the size of the torus, and a slice's dimension closes to a ring where it is a
-multiple of `closes_at`. With `dragonfly`, or a switch with `oversubscription`, it is the uplinks of
-each `pod` of devices, and with `pcie` the slots of one host. `nics` is the number of adapters or
+device's bandwidth a group of devices can use. With `switch` a group can use all of it. With `rails`
+there is a switch for each position in a node, and other positions are reached through the node.
+With `mesh` a group uses the links to its own members, with `ring` and `torus` the links inside its
+slice: `shape` is the size of the torus, and a dimension of a slice closes to a ring if it is a
+multiple of `closes_at`. With `dragonfly`, or a switch with `oversubscription`, the uplinks of each
+`pod` of devices limit the group, and with `pcie` the slots of one host. `nics` is the number of
+adapters or
 ports per device. A tier without a topology is a switch. `reached` is the share of the rate that is
 left after protocol overhead.
 
@@ -49,10 +50,10 @@ weights, cache or both may be placed there; `reached` is the achieved share of t
 known. `--offload levels` places data in both: the first memory gets the data with the most reads
 per byte in a decode step, the second the rest (experts that few tokens use, embeddings, the end of
 the cache). Each operator reads its shares at the respective bandwidths. More capacity or bandwidth
-never makes a prediction slower. Systems with SRAM alone (Groq 3) state one memory; none was
+never makes a prediction slower. Systems with only SRAM (Groq 3) have one memory; no second one was
 announced for Rubin CPX.
 
-A new system is one new file: state what you know, leave out what you do not. `include:` names a
+A new system is one new file: state the known figures and leave out unknown ones. `include:` names a
 shipped system to start from; the remaining keys state the differences, and `null` removes a key.
 Put files of your own in `systems/` in the data folder (`$RIDGELINE_DATA`, else the usual place of
 the platform).
@@ -81,7 +82,7 @@ _SECOND = """
 
 """
 _RESTS_ON = """
-## What the figures of each file rest on
+## Sources of each file
 
 The number of figures of each kind, the number of documents that they cite, and how many of these
 have an address.
@@ -91,9 +92,8 @@ have an address.
 _UNCONFIRMED = """
 ## Not confirmed
 
-Figures of kind `assumed` that a vendor's document is said to state, or that tools report, but
-that could not be confirmed when the database was written. Confirming or correcting a value changes
-one line.
+Figures of kind `assumed` that could not be confirmed in a vendor's document, although others
+attribute them to one or tools report them. Confirming or correcting a value changes one line.
 
 """
 

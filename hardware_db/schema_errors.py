@@ -46,7 +46,7 @@ def _printable(part: Any) -> str:
 def _missing(path: str) -> str:
     last = path.rpartition(".")[2]
     if last in ("value", "source", "kind"):
-        return f"{path} is missing: every number carries value, source and kind"
+        return f"{path} is missing: every number needs value, source and kind"
     return f"{path} is missing"
 
 

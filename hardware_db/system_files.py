@@ -41,7 +41,7 @@ def own() -> dict[str, tuple[Path, int]]:
 
 def own_systems() -> OwnFiles[SystemRecord]:
     """The user's own systems, without damaged ones."""
-    return read_all("systems/*.yaml", _record, "mend it or move it away")
+    return read_all("systems/*.yaml", _record, "fix it or move it away")
 
 
 def slugs() -> list[str]:
@@ -108,7 +108,7 @@ def note(name: str) -> str:
 
 
 def variants(name: str) -> tuple[str, ...]:
-    """Slugs of the systems that a name fits, starting with the one that it is taken for.
+    """Slugs of the systems that match a name; the first is the one that is used.
 
     Raises:
         UnknownSystem: as `find`.

@@ -74,9 +74,7 @@ def _within(low: float, high: float) -> AfterValidator:
 
     def check(fact: Fact) -> Fact:
         if not low <= fact.value <= high:
-            raise ValueError(
-                f"{fact.value:g} is not between {low:g} and {high:g}, is the unit right?"
-            )
+            raise ValueError(f"{fact.value:g} is not between {low:g} and {high:g}; check the unit")
         return fact
 
     return AfterValidator(check)
@@ -300,7 +298,7 @@ class SystemRecord(_Form):
             if peaks.get(narrow, float("inf")) < 0.99 * peaks.get(wide, 0.0):
                 raise ValueError(
                     f"peak_dense_tflops: {narrow} ({peaks[narrow]:g}) is below {wide} "
-                    f"({peaks[wide]:g}); leave out a format the hardware only emulates"
+                    f"({peaks[wide]:g}); leave out formats that the hardware only emulates"
                 )
         return self
 

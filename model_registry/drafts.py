@@ -76,8 +76,8 @@ def prediction_module(model: Model) -> DescribedModel:
     spec = _described(model).spec
     if not spec.mtp_layers:
         raise UnsupportedModel(
-            f"{spec.name} announces no multi-token-prediction layers in its config; choose an "
-            "EAGLE head, a draft model or n-grams"
+            f"{spec.name} has no multi-token-prediction layers in its config; choose an EAGLE "
+            "head, a draft model or n-grams"
         )
     head = _headed(spec, "prediction module", spec.prediction, DraftInput())
     return DescribedModel(head, _module_precision(model.precision), source=model.source)

@@ -112,7 +112,7 @@ def _prefill_pool() -> list[float]:
     load = {**_LLAMA, "rate": 4, "isl": 4096, "osl": 512, "length_ratio": 0.8}
     pool = ridgeline.simulate(**load, **_POOL)
     both = ridgeline.simulate(**load, replicas=2)
-    found = re.search(r"([\d.]+) prefill workers? keep", pool.to_dict()["message"])
+    found = re.search(r"([\d.]+) prefill workers? match", pool.to_dict()["message"])
     assert found, pool.to_dict()["message"]
     times = (pool.tpot_mean_s, pool.ttft_mean_s, both.tpot_mean_s, both.ttft_mean_s)
     return [float(found[1]), *(1e3 * figure for figure in times)]
@@ -182,6 +182,17 @@ def _fewest_of_the_tour() -> list[int]:
     return [plans.to_dict()["fewest_devices"]["devices"]]
 
 
+# ---------------------------------------------------------------------------------------- README.md
+
+
+def _a_second(row: str) -> float:
+    """Configurations a second of a row of docs/speed.md; `row`: how its first cell begins."""
+    table = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    found = re.search(rf"^\| {re.escape(row)}[^|]*\| ([\d.,]+) \|", table, re.MULTILINE)
+    assert found, row
+    return float(found[1].replace(",", ""))
+
+
 SENTENCES = (
     Sentence(
         "docs/simulation.md",
@@ -222,6 +233,21 @@ SENTENCES = (
         "README.md",
         "{:d} models with exact parameter counts",
         lambda: [len(ridgeline.models())],
+    ),
+    Sentence(
+        "README.md",
+        "one thread ([docs/speed.md](docs/speed.md)) | {:,.0f} | {:,.0f}, its compiled core "
+        "{:,.0f} | not counted |",
+        lambda: [
+            _a_second("Ridgeline, arrays, calibrated, one degree"),
+            _a_second("aiconfigurator, cli_estimate"),
+            _a_second("aiconfigurator, compiled core"),
+        ],
+    ),
+    Sentence(
+        "README.md",
+        "GenZ prices {:.0f} configurations a second and models no engine under load",
+        lambda: [_a_second("GenZ")],
     ),
 )
 #: Those whose figures take more than a few seconds; tests compute them at night.

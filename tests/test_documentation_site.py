@@ -193,7 +193,7 @@ def test_the_page_of_parameters_has_every_one_with_its_help_limits_and_verbs(sit
         assert one.help.split("`")[0].strip() in plain
         assert all(alias in plain for alias in one.aliases)
         assert all(verb in plain for verb in VERBS if name in parameters_of(verb))
-    assert "not compare, calibrate, guard, watch: the measurement says it" in text
+    assert "not compare, calibrate, guard, watch: it is read from the measurement" in text
 
 
 def test_the_reference_of_programs_names_every_verb_and_tool(site: Path):

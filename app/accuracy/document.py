@@ -51,10 +51,10 @@ def markdown(published: Sequence[Row], serving: Sequence[Row], day: str) -> str:
     series = shipped_errors.operator_series()
     parts = [
         "# Accuracy tables",
-        f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. Percent unless "
-        "said; an error is predicted / measured − 1; MAPE, median and p90 are of its absolute "
-        "value, bias is its mean. The dashboard's page *Accuracy* shows the same with charts; "
-        "[accuracy](accuracy.md) is the short of it.",
+        f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. Figures are in "
+        "percent unless stated otherwise. The error is predicted / measured − 1; MAPE, median and "
+        "p90 are of its absolute value, bias is its mean. The dashboard's page *Accuracy* shows "
+        "the same with charts; [accuracy](accuracy.md) is the summary.",
         *_operators(series),
         *_batch(published),
         *_serving(serving),
@@ -74,29 +74,28 @@ def _operators(series: Sequence[Row]) -> list[str]:
         "## Operators",
         shipped_errors.operator_sentence(matrix),
         f"Data: operator tables of {series[0]['data']} (NVIDIA, Apache-2.0); fitted "
-        f"{series[0]['date']}. Every series (operator, device, format) counts alike. MAPE:",
+        f"{series[0]['date']}. Every series (operator, device, format) has equal weight. MAPE:",
         _table(matrix),
         meaning,
         "Held-out shapes by device:",
         _table(shipped_errors.operator_summary(held_out, ("operator", "system"))),
-        "80 % of measurements lie within these multiples of the prediction, from points not "
-        "used in the fit:",
+        "80 % of measurements not used in the fit lie within these multiples of the prediction:",
         _table(shipped_errors.operator_intervals()),
-        "Peers:",
+        "Other tools:",
         _table(_filled(shipped_errors.peers("operators"))),
     ]
 
 
 def _batch(records: Sequence[Row]) -> list[str]:
     return [
-        "## Batch points",
+        "## Static batches",
         f"{len(records)} published points (one prefill, one decode step or one static batch) in "
-        "`hardware_db/measurements/published.csv`, a citation each.",
+        "`hardware_db/measurements/published.csv`, each with a citation.",
         shipped_errors.split_sentence(
             shipped_errors.fit_errors(shipped_errors.BATCH_METRICS), "published, all"
         ),
         *_common(records, shipped_errors.BATCH_METRICS, ("metric", "system", "engine", "weights")),
-        "Peers:",
+        "Other tools:",
         _table(_filled(shipped_errors.peers("published"))),
         *_worst(records, records),
     ]
@@ -106,8 +105,8 @@ def _serving(records: Sequence[Row]) -> list[str]:
     parts = [
         "## Serving under load",
         f"{len(records) // 2:,} closed-loop runs in `hardware_db/measurements/serving.csv`, mean "
-        "TTFT and TPOT of each. Only engine, model, GPU, format, degrees, lengths and load are "
-        "known: flags are not.",
+        "TTFT and TPOT of each. Engine, model, GPU, format, degrees, lengths and load are known; "
+        "engine flags are not.",
     ]
     for metric, name in (("tpot_s", "TPOT"), ("ttft_s", "TTFT")):
         shown = [row for row in records if row["metric"] == metric]
@@ -116,7 +115,7 @@ def _serving(records: Sequence[Row]) -> list[str]:
             f"### {name}",
             shipped_errors.split_sentence(shipped_errors.fit_errors((metric,)), metric),
             *_common(shown, (metric,), columns),
-            "Peers:",
+            "Other tools:",
             _table(_filled(shipped_errors.peers("serving", metric))),
             *_worst(records, shown),
         ]
@@ -126,10 +125,10 @@ def _serving(records: Sequence[Row]) -> list[str]:
 def _read_apart() -> list[str]:
     rows = disaggregated_runs.shipped_table("split")
     parts = [
-        "## Prompts read apart",
-        "Closed-loop runs with workers of their own for prompts in "
+        "## Disaggregated prefill",
+        "Closed-loop runs with separate prefill workers in "
         "`hardware_db/measurements/disaggregated.csv`, mean TTFT and TPOT of each, simulated with "
-        "lengths of 80 to 100 % of nominal, all users at once, three requests each "
+        "lengths of 80 to 100 % of nominal, all users starting at once, three requests each "
         "(`ridgeline validate disaggregated --keep`).",
         _table(rows),
     ]
@@ -143,7 +142,7 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
 
     metrics: those of the fit errors.  columns: of `records`; each gets a table of in-sample errors.
     """
-    parts = ["By what the points were to the fit:"]
+    parts = ["By split of the fit:"]
     splits = shipped_errors.fit_errors(metrics)
     parts += [
         _table(splits),
@@ -154,15 +153,15 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
     for name in columns:
         parts += [f"In sample, by {name}:", _table(measured_points.error_table(records, (name,)))]
     if own := shipped_errors.own_run_errors(metrics):
-        parts += [f"After runs of one's own. {shipped_errors.OWN_RUNS}", _table(own)]
+        parts += [f"After your own runs. {shipped_errors.OWN_RUNS}", _table(own)]
     coverage = shipped_errors.interval_coverage(metrics)
-    words = f"80 % intervals on points that made neither, by what was known. {shipped_errors.KNOWN}"
+    words = f"Coverage of 80 % intervals on points not used in any fit. {shipped_errors.KNOWN}"
     return [*parts, words, _table(_filled(coverage))]
 
 
 def _worst(records: Sequence[Row], shown: Sequence[Row]) -> list[str]:
     worst = likely_causes.suspected_records(records, measured_points.worst(shown, _WORST))
-    words = "The worst, with what rules that look at the run suspect:"
+    words = "The largest errors, with causes suggested by rules (not confirmed):"
     return [words, _table(likely_causes.brief(worst))]
 
 
@@ -181,16 +180,16 @@ def _filled(rows: Sequence[Row]) -> list[Row]:
 def _limits() -> str:
     return (
         "## Limits\n\n"
-        "- Tables by column are in sample: the same points fitted the engines, and each run under "
-        "load is among those that correct it. What a new load, model or GPU meets is in the rows "
-        "*left out*.\n"
-        "- How far an engine's constants may differ between engines and devices "
-        "(`genz_core/engine.py`) was chosen by the errors of these same splits, and how near two "
-        "runs must lie to be alike (`engines/kernels.csv`, some twenty numbers a figure) was "
-        "fitted on all runs: the figures of what was left out are somewhat kind to the model.\n"
+        "- Tables by column are in sample: the same points were used to fit the engines, and each "
+        "run under load also corrects its own prediction. For the error on a new load, model or "
+        "GPU see the rows *left out*.\n"
+        "- The held-out errors are slightly optimistic: how far an engine's constants may differ "
+        "between engines and devices (`genz_core/engine.py`) was chosen by the errors of these "
+        "splits, and the distance over which runs correct each other (`engines/kernels.csv`, some "
+        "twenty numbers per figure) was fitted on all runs.\n"
         "- All serving rows are NVIDIA's data-centre GPUs; other vendors appear among the batch "
         "points only.\n"
-        "- Runs of one labelled configuration differ by flags that no label names; a part of the "
-        "error is theirs.\n"
-        "- Peers' figures are as stated by their source, on rows that overlap these."
+        "- Runs with the same labels differ by unstated engine flags, which cause part of the "
+        "error.\n"
+        "- Figures of other tools are as stated by their source, on rows that overlap these."
     )

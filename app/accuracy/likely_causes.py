@@ -33,7 +33,9 @@ def suspicion(
     """
     ratio = record["predicted_s"] / record["measured_s"]
     if record["status"] == "out_of_memory":
-        return "does not fit by our count: other memory settings, or fewer bits than labelled"
+        return (
+            "does not fit into memory as priced: other memory settings, or fewer bits than labelled"
+        )
     if record["metric"] in SERVING_METRICS:
         beside = other["predicted_s"] / other["measured_s"] if other else 1.0
         return _served(record, ratio, beside)
@@ -43,32 +45,30 @@ def suspicion(
 def _served(record: Mapping[str, Any], ratio: float, beside: float) -> str:
     tpot, ttft = (ratio, beside) if record["metric"] == "tpot_s" else (beside, ratio)
     if ttft < 1 / _FAR and tpot > _OFF:
-        return "fewer ran than were open: a limit on sequences, or less KV capacity than assumed"
+        return "fewer requests ran than were open: a limit on sequences, or a smaller KV cache"
     if ttft > _FAR and tpot > _FAR:
-        return "both figures far below what this load needs: the stated load may not have run"
+        return "both figures are too fast for the stated load, which may not have run"
     if record["metric"] == "ttft_s" and ttft < 1 / _FAR:
-        return "requests waited long before they ran: KV capacity, or warm-up inside the run"
+        return "long queueing: a small KV cache, or warm-up within the run"
     if record["metric"] == "tpot_s" and tpot > _OFF and _predicts_tokens(str(record["model"])):
-        return "multi-token prediction: the model has prediction layers, the label does not say"
+        return "the model has multi-token prediction layers, whose use the label does not state"
     if record["metric"] == "ttft_s" and ttft > _FAR:
-        return "similar runs waited far longer, and the correction uses them"
+        return "similar runs, which correct this prediction, queued far longer"
     if record["origin"] == "vendor_grid":
-        return "vendor's grid: engine flags and date unknown, runs of one recipe disagree"
+        return "from a vendor's grid: engine flags and date unknown, equal configurations disagree"
     return "not understood"
 
 
 def _batch(record: Mapping[str, Any], ratio: float, common: float) -> str:
     if abs(common - 1.0) > _ALIKE and (common < 1.0) == (ratio < 1.0):
-        return (
-            "its source, model and device lean this way in the median: a label or kernel they share"
-        )
+        return "points of this source, model and device share this bias: a common label or kernel"
     side = "slower" if ratio < 1 else "faster"
     if "llama.cpp" in str(record["engine"]).casefold() and record["phase"] == "prefill":
-        return f"llama.cpp's prefill kernels for this format are {side} here than its profile says"
+        return f"llama.cpp's prefill kernels for this format are {side} here than in its profile"
     if record["weights"] in ("int4", "gptq", "awq") and ratio < 1:
         return "weight-only kernels of that engine version reach less bandwidth"
     if record["phase"] == "e2e" and ratio < 1:
-        return "host time between steps, or a batch that does not start at once"
+        return "host time between steps, or sequences that do not start together"
     return "not understood"
 
 
@@ -133,7 +133,7 @@ def _label(record: Mapping[str, Any]) -> tuple[Any, ...]:
 _DOUBTS: Mapping[str, str] = {
     "mla_decode": "few head shapes were measured; kernels differ by version",
     "collective": "host-bound links: bandwidth on one host says little about another",
-    "moe": "kernel choice switches with the number of tokens an expert gets",
+    "moe": "kernel choice depends on the number of tokens per expert",
     "pointwise": "few points; small kernels lie near the clock's resolution",
     "scan": "chains of kernels that libraries fuse differently",
 }
@@ -155,7 +155,7 @@ def suspected_series(series: Sequence[Row]) -> list[Row]:
 def _doubt(row: Row) -> str:
     if abs(row["bias %"]) > 0.7 * row["mape %"]:
         side = "slower" if row["bias %"] < 0 else "faster"
-        return f"all points equally {side} than predicted: a kernel unlike the fitted ones"
+        return f"all points are {side} by a similar factor: a kernel unlike the fitted ones"
     if row["p90 %"] > 3 * row["median %"]:
-        return "a few shapes far off: a kernel switch the model does not have"
+        return "a few shapes are far off: the library switches kernels, the model does not"
     return _DOUBTS.get(row["operator"], "not understood")

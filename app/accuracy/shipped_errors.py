@@ -15,25 +15,27 @@ from hardware_db.tables import TableFolder, table
 
 #: Splits of the serving measurements, each with its meaning.
 SERVING_SPLITS: Mapping[str, str] = {
-    "in sample": "the points that fitted the constants, each among the runs that correct it",
-    "configurations held out": "other loads and degrees of the same model and GPU may be known",
-    "one model left out": "nothing of this model was seen",
-    "one GPU left out": "nothing on this GPU was seen",
-    "one release left out": "nothing of this release of the engine was seen",
-    "newest release left out": "of each model its newest release of the engine, one at a time",
-    "one source left out": "nothing that the same source published was seen",
+    "in sample": "the points used to fit the constants; each also corrects its own prediction",
+    "configurations held out": "runs of the same model and GPU at other loads were used",
+    "one model left out": "no run of this model was used",
+    "one GPU left out": "no run on this GPU was used",
+    "one release left out": "no run of this engine release was used",
+    "newest release left out": "as above, for the newest engine release of each model",
+    "one source left out": "no run published by the same source was used",
 }
 LEAST_SHOWN = 30  # least points of a coverage cell on the summary page
 BATCH_METRICS = ("prefill", "decode", "e2e", "published, all")
 
-#: The meaning of rows called "possible".
+#: Names of the subsets in the shipped tables, as a reader sees them.
+_SUBSETS = {"possible": "plausible runs", "physics alone": "uncorrected"}
+#: The meaning of rows called "plausible runs".
 POSSIBLE = (
-    "**possible**: without runs that have a figure below the bound of their stated load, because "
-    "that load cannot have run"
+    "**plausible runs**: without runs that have a figure below the bound of their stated load, "
+    "because that load cannot have run"
 )
 PHYSICS = (
-    "**physics alone**: of possible rows, with nothing learned from runs, the constants fitted "
-    "without what was left out"
+    "**uncorrected**: plausible runs, predicted without correction by measured runs, with "
+    "constants fitted without the rows left out"
 )
 _OPERATOR_FIGURES = ("mape", "median", "p90", "bias")
 _FIT_FIGURES = (*_OPERATOR_FIGURES, "within_10", "within_20", "within_30")
@@ -106,7 +108,7 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
     return [
         {
             "split": row["split"],
-            "metric": row["metric"],
+            "metric": _metric(row["metric"]),
             "points": int(row["points"]),
             **{_percent(name): float(value) for name, value in row.items() if name in _FIT_FIGURES},
             "date": row["date"],
@@ -120,11 +122,18 @@ def _percent(name: str) -> str:
     return f"{name} %"
 
 
+def _metric(name: str) -> str:
+    """A metric as a reader sees it: "tpot_s, possible" -> "tpot_s, plausible runs"."""
+    metric, comma, subset = name.partition(", ")
+    return f"{metric}{comma}{_SUBSETS.get(subset, subset)}"
+
+
 def own_run_errors(metrics: Iterable[str]) -> list[Row]:
     """Errors [%] for models left out of the fit, after calibration with a few of their runs."""
     wanted = tuple(name for metric in metrics for name in (metric, f"{metric}, possible"))
     return [
         {_percent(name) if name in _FIT_FIGURES else name: value for name, value in row.items()}
+        | {"metric": _metric(row["metric"])}
         for row in _parsed("engines", "own_runs")
         if row["metric"] in wanted
     ]
@@ -228,33 +237,31 @@ def split_sentence(splits: Sequence[Row], metric: str) -> str:
 
 #: Explanation of why two in-sample figures are shown together.
 AS_SHIPPED = (
-    "Priced with the constants as they ship, rounded in their files. The table by split solves the "
-    "fit again without the points left out, a step from the whole fit, and prices what it leads to."
+    "Predicted with the shipped constants, which are rounded in their files. For the table by "
+    "split, the fit is repeated without the points left out, starting from the full fit."
 )
 OWN_RUNS = (
-    "One model left out of the fit; then some runs of it, drawn at random from each recipe of "
-    "eight or more, calibrate it as `ridgeline calibrate runs` does. Two draws; judged on the runs "
-    "that no draw of theirs took, all rows."
+    "One model is left out of the fit. For each recipe (model, format, device, engine) with "
+    "eight or more runs, a few random runs then calibrate it, as in `ridgeline calibrate runs`. "
+    "Errors are on the other runs, over two random draws."
 )
 KNOWN = (
-    "**recipe**: this model and format were measured on the device; **release**: they were, under "
-    "other releases of the engine alone; **few**: calibrated with three runs of one's own; "
-    "**device**: static batches of an engine that was measured there; **none**: nothing of it."
+    "**recipe**: runs of this model and format on the device are known; **release**: only runs "
+    "under other engine releases; **few**: calibrated with three own runs; **device**: for "
+    "static batches, runs of this engine on the device; **none**: none of these."
 )
 FITTED_ON = (
-    "Measured over predicted on points not used in the fit, by what the device's constants are "
-    "fitted on."
+    "Measured over predicted on points not used in the fit, by what the device's constants were "
+    "fitted to."
 )
-COVERAGE = (
-    "On points that fitted neither the prediction nor the interval. By what was known: " + KNOWN
-)
+COVERAGE = "On points used to fit neither the prediction nor the interval, by known runs: " + KNOWN
 
 
 def split_words(splits: Sequence[Row]) -> list[str]:
-    """The meaning of each split, and of "possible" if rows of `splits` have it."""
+    """The meaning of each split, and of the subsets that rows of `splits` have."""
     shown = {row["split"] for row in splits}
     words = [f"**{name}**: {words}" for name, words in SERVING_SPLITS.items() if name in shown]
-    subsets = {"possible": POSSIBLE, "physics alone": PHYSICS}
+    subsets = {"plausible runs": POSSIBLE, "uncorrected": PHYSICS}
     named = [said for name, said in subsets.items() if any(name in r["metric"] for r in splits)]
     return [*words, *named]
 

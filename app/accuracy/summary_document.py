@@ -10,76 +10,79 @@ from app.answers.table import TableFormat, render
 
 #: Reader-facing description of each split of the engine fit.
 _KNOWN: Mapping[str, str] = {
-    "configurations held out": "this model on this GPU was measured, at other loads or degrees",
-    "one release left out": "the same, under other releases of the engine alone",
-    "newest release left out": "the same, under older releases alone, as for every new one",
-    "one source left out": "nothing of whoever measured it",
-    "one GPU left out": "nothing was measured on this GPU",
-    "one model left out": "nothing was measured of this model",
+    "configurations held out": "this model on this GPU, at other loads or degrees",
+    "one release left out": "the same, under other engine releases only",
+    "newest release left out": "the same, under older engine releases only",
+    "one source left out": "none of the same publisher",
+    "one GPU left out": "none on this GPU",
+    "one model left out": "none of this model",
 }
 _FIGURES = {"tpot_s": "TPOT", "ttft_s": "TTFT", "e2e_s": "whole request"}
 _STATES = {
-    "recipe": "this model and format were measured on the device",
-    "release": "under other releases alone",
-    "few": "three runs of one's own",
-    "device": "static batches: the engine was measured on the device",
-    "none": "nothing of it",
+    "recipe": "this model and format on the device",
+    "release": "the same, under other engine releases only",
+    "few": "three own runs",
+    "device": "static batches: this engine on the device",
+    "none": "none of these",
 }
 _OPERATORS = {
     "gemm": "matrix product",
     "prefill_attention": "prefill attention",
     "decode_attention": "decode attention",
-    "moe": "experts",
+    "moe": "MoE experts",
     "collective": "collective",
 }
 
 _SATURATED = (
-    "Output tokens a second of runs that send all requests at once (`ridgeline validate "
-    "throughput`), as published by NVIDIA for TensorRT-LLM and by dstack for vLLM, beside their "
-    "simulation from the first request to the end of the last: the batch fills and drains, as in "
-    "the run. TensorRT-LLM's benchmark cuts prompts to fit a step, and so does its simulation. "
-    "The tables state neither the requests that run side by side nor the engine's limits, which "
-    "their authors tuned: both are those of the engine's server. No such run fitted anything."
+    "Output tokens per second of runs that send all requests at once (`ridgeline validate "
+    "throughput`), published by NVIDIA for TensorRT-LLM and by dstack for vLLM, compared with a "
+    "simulation from the first request to the end of the last: the batch fills and drains as in "
+    "the run. TensorRT-LLM's benchmark uses chunked prefill, and so does its simulation. The "
+    "sources do not state the number of concurrent requests or the engine limits, which their "
+    "authors tuned; the simulation uses the defaults of the engine's server. None of these runs "
+    "was used in a fit."
 )
 _APART = (
-    "Mean TTFT and TPOT of closed-loop runs with workers of their own for prompts, beside their "
+    "Mean TTFT and TPOT of closed-loop runs with separate prefill workers, compared with their "
     "simulation (`ridgeline validate disaggregated`). One number, the same for all engines, was "
-    "fitted on them: the steps of a hand-over, which each split learns without what it leaves out. "
-    "*as shipped* has what aggregated runs teach of the steps of both pools; with a GPU, a model "
-    "or an engine left out stands physics alone, its constants as they ship. *ratio* is the median "
-    "of predicted over measured; what is not priced is refused with its reason."
+    "fitted on these runs: the decode steps that a KV cache hand-over takes; each split fits it "
+    "without the runs left out. *As shipped*, step times of both pools are corrected by measured "
+    "runs without pools. With a GPU, model or engine left out, they are uncorrected, with the "
+    "shipped constants. *Ratio* is the median of predicted over measured; *priced* is the share of "
+    "runs that could be predicted."
 )
 _DECISIONS = (
-    "The choice of the deployment with the most output tokens per second and GPU within 10 to "
-    "100 ms per token, for every model, GPU and lengths with several measured deployments "
-    "(`ridgeline validate decisions`). *Given away* is the share of the best measured throughput "
-    "that the choice by prediction lacks: all of it where the choice misses its target by more "
-    "than 10 %, or where nothing is predicted to meet it. It chooses as a plan does: of the "
-    "deployments predicted to meet the target, the one with the most expected throughput. "
-    "*Possible* leaves out the runs of which a figure lies below what the hardware allows at the "
-    "load that they state. *Fewest GPUs* takes the fewest that were measured to meet the target, a "
-    "rule that needs the measurements. GPUs are ranked by the most tokens within the target, pairs "
-    "within 5 % left out. *Same*: of deployments, whose most users within the target are predicted "
-    "to the step."
+    "For every model, GPU and pair of lengths with several measured deployments: which "
+    "deployment has the most output tokens per second per GPU at a TPOT of at most 10 to 100 ms "
+    "(`ridgeline validate decisions`)? The choice follows the planner: among the deployments "
+    "predicted to meet the target, the one with the highest expected throughput. *Throughput "
+    "lost* is the share of the best measured throughput that this choice misses; all of it "
+    "counts as lost if the choice exceeds its target by more than 10 %, or if no deployment is "
+    "predicted to meet it (*no plan*). *Plausible runs* leaves out runs with a figure below the "
+    "hardware bound of their stated load. *Fewest GPUs* takes the deployment with the fewest "
+    "GPUs that was measured to meet the target, which needs the measurements. GPU pairs are "
+    "ranked by the most tokens within the target; pairs within 5 % are left out. *User limits*: "
+    "the largest number of users that a deployment serves within the target, and how often the "
+    "predicted one is exact or too high."
 )
 
 #: Why kernels timed alone still show errors; experiments on training shapes, in three folds.
 _WHAT_REMAINS = (
-    "The second column prices products, latent attention and collectives from tables of times "
-    "between measured sizes, other attention and experts with boosted trees; neither falls "
-    "where a size grows, and that is what products pay most for: free of it, trees miss "
-    "unseen training shapes by 3.4 to 8.6 % where the table misses 4.9 to 10 (measured "
-    "kernels do fall: an H100's 8-bit block product of n = 16,384, k = 10,240 takes 133 us at "
-    "129 rows and 94 at 256). Between the measured sizes a table is as good as trees, no "
-    "better. Repeats of one kernel differ by 0.2 to 1.6 % where the tables of the package "
-    "hold any (latent attention, scans, some experts), so noise is not what is left. Prefill "
-    "attention is 4.2 % without three small series (RTX 4090, A6000, A800; 539 kernels); "
-    "decode attention misses most on the Arc Pro B60 (15 and 17 %); products on the MI308X "
-    "and MI355X (8 to 25 %), of which few shapes were measured; experts on H100 and H200 in "
-    "16 and 8 bit (16 to 21 %), most of it banks of a size and top-k that training shapes "
-    "lack, priced too fast by 22 to 25 % on the H200. More or larger trees gained 0.1 to 0.7 "
-    "points at four times the size; where shapes are few, a share of what trees say misses "
-    "least."
+    "Kernels that run alone (second column) are predicted from tables of measured sizes for "
+    "matrix products, latent attention and collectives, and by boosted trees for other attention "
+    "and experts. In both, time never decreases with a size. For matrix products this constraint "
+    "costs the most accuracy: without it, trees have 3.4 to 8.6 % error on unseen training "
+    "shapes, the table 4.9 to 10 % (measured times do decrease in places: an H100's 8-bit block "
+    "product of n = 16,384, k = 10,240 takes 133 us at 129 rows and 94 us at 256). Between "
+    "measured sizes, table and trees are equally accurate. Measurement noise is not the cause of "
+    "the remaining error: repeats of one kernel, where the tables have any (latent attention, "
+    "scans, some experts), differ by 0.2 to 1.6 %. The largest errors: decode attention on the "
+    "Arc Pro B60 (15 and 17 %); matrix products on the MI308X and MI355X (8 to 25 %), of which "
+    "few shapes were measured; experts on H100 and H200 in 16 and 8 bit (16 to 21 %), mostly "
+    "expert counts and top-k values that the training shapes lack, predicted 22 to 25 % too fast "
+    "on the H200. Prefill attention has 4.2 % error without three small series (RTX 4090, A6000, "
+    "A800; 539 kernels). More or larger trees gain 0.1 to 0.7 percentage points at four times "
+    "the size; where shapes are few, applying only part of the trees' correction is best."
 )
 
 
@@ -87,44 +90,46 @@ def document(day: str) -> str:
     """The page as Markdown.  day: ISO date on which the tables were written."""
     parts = [
         "# Accuracy",
-        f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. What a prediction "
-        "missed on measurements not used in the fit, by what was known of the case; percent: the "
-        "error is |predicted / measured - 1|. Every table behind it, by device, engine, model and "
-        "format: [accuracy tables](accuracy-tables.md). One number worked through: [how a number "
-        "is made](how-a-number-is-made.md). The simulation: [closed form](closed-form.md).",
+        f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. Errors on "
+        "measurements not used in the fit, |predicted / measured - 1| in percent, by the measured "
+        "runs that the fit could use. All tables by device, engine, model and format: [accuracy "
+        "tables](accuracy-tables.md). One number step by step: [how a number is "
+        "made](how-a-number-is-made.md). Closed form compared with simulation: [closed "
+        "form](closed-form.md).",
         "## Under load",
-        "Mean TTFT and TPOT of closed-loop runs on NVIDIA's data-centre GPUs; of other vendors no "
-        "served run ships, so nothing is claimed there.",
+        "Mean TTFT and TPOT of closed-loop runs on NVIDIA's data-centre GPUs. No runs under load "
+        "of other vendors are shipped, so nothing is validated there.",
         _table(_served()),
-        "*possible* leaves out runs of which a figure lies below what the hardware allows at the "
-        "load that they state; *physics alone* is their mean % with nothing learned from runs, its "
-        "constants fitted without what was left out.",
-        "## Saturated",
+        "*Plausible runs* leaves out runs with a figure below the hardware bound of their stated "
+        "load. *Uncorrected* is the mean error on these runs if measured runs do not correct the "
+        "prediction and the constants were fitted without the runs left out.",
+        "## Saturated throughput",
         _SATURATED,
         _table(_saturated()),
-        "## Prompts read apart",
+        "## Disaggregated prefill",
         _APART,
         _table(disaggregated_runs.shipped_table("split")),
         "## Decisions",
         _DECISIONS,
         _table(kept_decisions.shipped_table()),
-        "## One batch",
+        "## Static batches",
         "One prefill, one decode step or one static batch, as published for NVIDIA, AMD, Intel, "
         "Apple and AWS devices, data-centre and consumer, 2022 to 2026.",
         _table(_batches()),
-        "## One kernel",
-        "Kernels timed alone, mean absolute error; *roofline* is what datasheet peaks say.",
+        "## Single kernels",
+        "Mean absolute error of kernels timed alone; *roofline* predicts them from datasheet "
+        "peaks.",
         _table(_kernels()),
         _WHAT_REMAINS,
         "## Do the intervals hold?",
-        "80 % is what they say. Points that drew neither the model nor the interval; *half-width* "
-        "is the median over these points, *refused* had none that says anything (too few points, "
-        "or wider than 150 %), *novel* is the coverage of the third that lay farthest from the "
-        "runs that were known.",
+        "Coverage should be 80 %. The points were used to fit neither the prediction nor the "
+        "interval. *Refused* points have no interval because it would rest on too few points or be "
+        "wider than 150 %; *novel* is the coverage of the third of points farthest from the known "
+        "runs; *half-width* is the median half-width of the intervals.",
         _table(_coverage()),
-        "## Beside others",
-        "As measured by running the tool, or as its authors state; rows overlap, and are not the "
-        "same.",
+        "## Other tools",
+        "Errors measured by running the tool, or stated by its authors. The rows overlap with "
+        "ours but are not the same.",
         _table(_peers()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -145,12 +150,14 @@ def _served() -> list[Row]:
         own = [row for row in shipped_errors.own_run_errors((metric,)) if row["metric"] == metric]
         for split, words in _KNOWN.items():
             if (found := errors.get((split, metric))) is not None:
-                possible = errors.get((split, f"{metric}, possible"))
-                physics = errors.get((split, f"{metric}, physics alone"))
-                rows.append({"figure": name, "known": words, **_brief(found, possible, physics)})
+                plausible = errors.get((split, f"{metric}, plausible runs"))
+                physics = errors.get((split, f"{metric}, uncorrected"))
+                rows.append(
+                    {"figure": name, "known runs": words, **_brief(found, plausible, physics)}
+                )
         three = [row for row in own if row["own runs"] == 3]
-        words = "nothing but three runs of one's own"
-        rows += [{"figure": name, "known": words, **_brief(row, None)} for row in three]
+        words = "three own runs, none else of this model"
+        rows += [{"figure": name, "known runs": words, **_brief(row, None)} for row in three]
     return rows
 
 
@@ -159,8 +166,8 @@ def _batches() -> list[Row]:
     for row in shipped_errors.fit_errors(shipped_errors.BATCH_METRICS):
         if row["split"] in _KNOWN and row["metric"] in shipped_errors.BATCH_METRICS:
             words = _KNOWN[row["split"]].replace("at other loads or degrees", "at other sizes")
-            rows.append({"figure": row["metric"], "known": words, **_brief(row, None)})
-    return sorted(rows, key=lambda row: list(_KNOWN.values()).index(_unsized(row["known"])))
+            rows.append({"figure": row["metric"], "known runs": words, **_brief(row, None)})
+    return sorted(rows, key=lambda row: list(_KNOWN.values()).index(_unsized(row["known runs"])))
 
 
 def _unsized(words: str) -> str:
@@ -169,15 +176,15 @@ def _unsized(words: str) -> str:
 
 def _brief(
     row: Mapping[str, Any],
-    possible: Mapping[str, Any] | None,
+    plausible: Mapping[str, Any] | None,
     physics: Mapping[str, Any] | None = None,
 ) -> Row:
     return {
         "points": int(row["points"]),
         "median %": row["median %"],
         "mean %": row["mape %"],
-        "mean %, possible": possible["mape %"] if possible else None,
-        "physics alone": physics["mape %"] if physics else None,
+        "mean %, plausible runs": plausible["mape %"] if plausible else None,
+        "uncorrected mean %": physics["mape %"] if physics else None,
         "within 30 %": row["within_30 %"],
     }
 
@@ -186,10 +193,10 @@ def _kernels() -> list[Row]:
     matrix = shipped_errors.operator_matrix(shipped_errors.operator_series())
     columns = {
         "roofline": "roofline",
-        "held-out, alone": "device timed, other shapes",
-        "held-out shapes": "the same inside an engine's step",
-        "sibling": "a sibling timed",
-        "unseen family": "no device of the family timed",
+        "held-out, alone": "this device, other shapes",
+        "held-out shapes": "the same, inside an engine step",
+        "sibling": "another device of the family",
+        "unseen family": "no device of the family",
     }
     return [
         {"kernel": _OPERATORS[row["operator"]], **{w: row.get(s) for s, w in columns.items()}}
@@ -204,8 +211,8 @@ def _coverage() -> list[Row]:
     return [
         {
             "figure": _FIGURES.get(row["metric"], row["metric"]),
-            "known": _STATES[row["known"]],
-            "kernels timed": row["tier"],
+            "known runs": _STATES[row["known"]],
+            "constants": row["tier"],
             **{name: row.get(name) for name in ("points", "refused", "coverage %")},
             "novel %": row.get("most novel third %"),
             "half-width %": row["median half-width %"],
@@ -219,8 +226,8 @@ def _peers() -> list[Row]:
     rows = [*shipped_errors.peers("serving"), *shipped_errors.peers("published")]
     return [
         {
-            "peer": row["peer"],
-            "figure": _FIGURES.get(row["metric"], "one batch"),
+            "tool": row["peer"],
+            "figure": _FIGURES.get(row["metric"], "static batch"),
             "median %": row["median %"],
             "mean %": row["mape %"],
             "rows": row["rows"],

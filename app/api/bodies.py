@@ -212,7 +212,7 @@ def _made(verb: str, about: str, **own: Any) -> type[Body]:
 _STEPS = Annotated[dict[str, Any], Field(description="Number of steps in a summary, by phase.")]
 EstimateBody = _made(
     "estimate",
-    "Time, memory and cost of a static batch with intervals, or a load; lists give one "
+    "Latency, memory and cost of a static batch or a load, with intervals; lists give one "
     "configuration per element.",
 )
 ServeBody = _made(
@@ -225,7 +225,7 @@ SimulateBody = _made(
     "Percentiles of simulated requests, at a concurrency, at a rate or from a trace.  trace: its "
     "text, CSV or JSON lines.  lengths: rows of prompt and answer tokens.",
 )
-SweepBody = _made("sweep", "The best of all combinations of some axes: lists, or ranges.")
+SweepBody = _made("sweep", "All combinations of parameter values, given as lists or ranges.")
 PlanBody = _made(
     "plan",
     "The best deployments for a load within targets, and how to launch them: concurrency, rate or "
@@ -236,7 +236,7 @@ SensitivityBody = _made(
     "How TTFT, TPOT and throughput depend on each resource, and the hardware that targets need.",
 )
 EconomicsBody = _made(
-    "economics", "What tokens cost: rented, owned, against an API; energy and carbon."
+    "economics", "Cost of tokens on rented and owned devices and against an API; energy and carbon."
 )
 ScaleBody = _made(
     "scale",
@@ -248,11 +248,11 @@ AvailabilityBody = _made(
     "availability", "How many replicas keep a share of requests within targets, with some lost."
 )
 OpsBody = _made(
-    "ops", "FLOPs and bytes of every operator of one step of a model, without hardware."
+    "ops", "FLOPs and bytes of every operator of one step of a model, independent of hardware."
 )
 CompareBody = _made(
     "compare",
-    "Reports of one run, or results of benchmarks, compared with the prediction of what ran; "
+    "Compare profiler reports of one run, or benchmark results, with the prediction for that run; "
     "missing values are read from the files.",
     steps=(_STEPS, Field(default_factory=dict)),
 )
@@ -264,8 +264,8 @@ GuardBody = _made(
 _STATISTICS = Annotated[
     Annotated[str, Field(max_length=LONGEST_TRACE)] | list[Any] | dict[str, Any],
     Field(
-        description="Rows routed to each expert: nested lists, [steps][layers][experts] or fewer, "
-        "or the text of a CSV with layer_id, expert_id, count.",
+        description="Tokens routed to each expert: nested lists, [steps][layers][experts] or fewer "
+        "levels, or the text of a CSV with layer_id, expert_id, count.",
     ),
 ]
 _Entries = Annotated[
@@ -274,7 +274,8 @@ _Entries = Annotated[
 ]
 RoutingBody = _made(
     "routing",
-    "The cost of uneven expert routing, from counts of rows per expert, and the gain from copies.",
+    "The cost of uneven expert routing, from token counts per expert, and the gain from redundant "
+    "experts.",
     statistics=(_STATISTICS, ...),
 )
 ExportBody = _made(
@@ -298,8 +299,8 @@ TuneBody = _made(
 )
 WatchBody = _made(
     "watch",
-    "When and why a server leaves its prediction, from recordings of its metrics page; missing "
-    "values are read from the pages.",
+    "When and why a server deviates from its prediction, from recordings of its metrics page; "
+    "missing values are read from the pages.",
 )
 
 
@@ -331,7 +332,7 @@ class FleetBody(Body):
         None, description=fleets.FLEET["budget"].help
     )  # fmt: skip
     question: dict[str, Any] = Field(
-        default_factory=dict, description="What the questions of all models share."
+        default_factory=dict, description="Parameters shared by all models."
     )
     machines: Annotated[
         list[dict[str, Any]], _schema_of_entries(fleets.MACHINE, "", fleets.MOST_KINDS, "system")
@@ -341,7 +342,10 @@ class FleetBody(Body):
         _schema_of_entries(
             {**fleets.OF_MODEL, **fleets.of_question()}, "plan", fleets.MOST_MODELS, "model"
         ),
-    ] = Field(max_length=fleets.MOST_MODELS, description="Questions of plan with a priority.")
+    ] = Field(
+        max_length=fleets.MOST_MODELS,
+        description="Models, each with the parameters of a plan and a priority.",
+    )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -366,7 +370,7 @@ class StudyBody(BaseModel):
     title: Annotated[str, Field(max_length=LONGEST_NAME)] = "Technology study"
     question: Annotated[
         dict[str, Any],
-        Field(description="What all combinations share, as /estimate takes it."),
+        Field(description="Parameters shared by all combinations, as in /estimate."),
     ]
     chips: _Entries = None
     formats: _Entries = None

@@ -10,11 +10,11 @@ from genz_core.errors import RidgelineError, taking
 _CLIPPED = 60
 #: What a request may name, by kind of name.
 _INSTEAD = {
-    "model": "GET /models, or the tool `models`, lists all; a request takes no file and asks no "
+    "model": "GET /models, or the tool `models`, lists all; a request cannot use a file or the "
     "hub.",
     "system": (
-        "GET /systems, or the tool `systems`, lists all; a request takes no file, but whoever runs "
-        "this server can add a system to its data folder."
+        "GET /systems, or the tool `systems`, lists all; a request cannot use a file, but the "
+        "operator of this server can add a system to its data folder."
     ),
 }
 

@@ -22,25 +22,28 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
         self.refusals = Counter(
-            "ridgeline_refusals", "Requests refused, by reason.", ("code",), registry=self.registry
+            "ridgeline_refusals", "Rejected requests, by reason.", ("code",), registry=self.registry
         )
         self.kept = Counter(
-            "ridgeline_kept_answers", "Answers given again.", ("verb",), registry=self.registry
+            "ridgeline_kept_answers",
+            "Answers served from the cache.",
+            ("verb",),
+            registry=self.registry,
         )
         self.seconds = Histogram(
-            "ridgeline_request_seconds", "Time of an answer.", ("verb",), buckets=_SECONDS,
+            "ridgeline_request_seconds", "Response time.", ("verb",), buckets=_SECONDS,
             registry=self.registry,
         )  # fmt: skip
         self.under_way = Gauge(
-            "ridgeline_requests_under_way", "Requests that are being answered.",
+            "ridgeline_requests_under_way", "Requests in progress.",
             registry=self.registry,
         )  # fmt: skip
 
         self.sessions = Gauge(
-            "ridgeline_sessions", "Sessions of the dashboard.", registry=self.registry
+            "ridgeline_sessions", "Open dashboard sessions.", registry=self.registry
         )
         self.jobs = Gauge(
-            "ridgeline_jobs", "Jobs of the dashboard that run or wait.", registry=self.registry
+            "ridgeline_jobs", "Running and waiting dashboard jobs.", registry=self.registry
         )
 
     def text(self) -> bytes:

@@ -36,19 +36,19 @@ _Asked = Annotated[
 #: pydantic would state, for numbers and texts alone, and refuse lists.
 Document = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
 _ROWS = ("estimate", "serve", "sweep", "routing", "models", "systems")
-_ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
-unit in the name), errors and numbers.  A refusal is one sentence under `error.message`."""
+_ABOUT = """Ridgeline's command line as an API: the same names, units (SI, the unit in the name),
+errors and numbers.  An error is one sentence under `error.message`."""
 
 
 #: Descriptions of error responses.
 _REFUSALS = {
-    400: "A body that cannot be read.",
+    400: "The body cannot be read.",
     401: "No token, or an unknown one.",
     404: "There is nothing at this address.",
     413: "A body or files that are too large.",
     421: "A host name that this server does not answer to.",
     422: "An invalid name, value or configuration; or an answer that needs too much memory.",
-    429: "Too many long questions at once; Retry-After states when to try again.",
+    429: "Too many long requests at once; Retry-After states when to try again.",
     503: "No process can start, or the server is shutting down.",
     504: "The answer was not ready in time.",
 }
@@ -150,7 +150,7 @@ def _add_line(api: FastAPI, answers: Answers) -> None:
     shown: Any = {name: {"value": {"line": line}} for name, line in LINES.items()}
 
     async def ask(body: Any) -> Response:
-        """A question as a typed line: how it was understood, and the answer of its verb."""
+        """A request as one typed line; returns how it was understood and the result."""
         try:
             return _json(await run_in_threadpool(answers.of_line, body.line))
         except ValidationError as error:
@@ -177,8 +177,10 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
 
     @api.post("/import", operation_id="import", response_model=list[Document])
     async def import_(files: _Files, by_shape: Annotated[bool, Form()] = False) -> Response:
-        """The figures of uploaded profiler reports and results of serving benchmarks.
-        by_shape: also the operators of reports by the shapes of their inputs."""
+        """Figures of uploaded profiler reports and serving benchmark results.
+
+        by_shape: also the operators of reports by input shape.
+        """
         sent = await _received(files)
         return _json(await run_in_threadpool(answers.imported, sent, by_shape))
 
@@ -189,9 +191,7 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
 
     @api.post("/compare", operation_id="compare", response_model=Document)
     async def compare(files: _Files, asked: _Asked = "{}") -> Response:
-        """Reports of one run, or results of benchmarks, compared with the prediction of
-        what ran.
-        """
+        """Compare profiler reports of a run, or benchmark results, with their prediction."""
         body = _read(bodies.CompareBody, asked)
         return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
 
@@ -208,7 +208,7 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
 
     @api.post("/watch", operation_id="watch", response_model=Document)
     async def watch(files: _Files, asked: _Asked = "{}") -> Response:
-        """Recordings of a server's metrics page: when and why it leaves its prediction."""
+        """When and why a server deviates from its prediction, from recorded metrics pages."""
         body = _read(bodies.WatchBody, asked)
         return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
 
@@ -313,7 +313,7 @@ def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
     @api.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:
         sentences = {
-            404: f"there is no {request.url.path[:60]!r}; /openapi.json lists what there is",
+            404: f"there is no {request.url.path[:60]!r}; see /openapi.json",
             405: f"{request.url.path[:60]!r} does not support {request.method}",
         }
         sentence = sentences.get(error.status_code, str(error.detail))

@@ -22,7 +22,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         for ended in self.workers.stop():
-            self.say(f"cancelled, since the server ends: {ended}")
+            self.say(f"cancelled, because the server is shutting down: {ended}")
         await super().shutdown(sockets)
 
 

@@ -63,7 +63,7 @@ class Workers:
             process = self._free.get(timeout=self.waiting_s)
         except queue.Empty:
             raise Busy(
-                f"all places for long questions ({self.at_once}) are taken; try again later",
+                f"{self.at_once} long requests are already running; try again later",
                 self.waiting_s,
             ) from None
         keep = False
@@ -74,18 +74,18 @@ class Workers:
             keep = True
         except TimeoutError:
             raise TooLong(
-                f"the answer takes longer than {self.limit_s:g} s: ask for less at once"
+                f"the answer takes longer than {self.limit_s:g} s: request less at once"
             ) from None
         except MemoryError:
             raise Exhausted(
-                f"the answer takes more memory than {self.memory_bytes / _GIB:g} GiB: ask for less "
+                f"the answer takes more memory than {self.memory_bytes / _GIB:g} GiB: request less "
                 "at once"
             ) from None
         except BrokenExecutor:
             self._check_going(title)
             raise Exhausted(
                 "the process of the answer ended before it was complete, perhaps because memory "
-                "ran out: ask for less at once; the server's log may say more"
+                "ran out: request less at once; the server's log may say more"
             ) from None
         except (RuntimeError, CancelledError):  # `stop` shut the executor down before it had begun
             self._check_going(title)

@@ -68,7 +68,7 @@ class Prediction:
     status: str = "ok"
 
 
-_SUM = "those of TTFT and TPOT, as if both erred the same way"
+_SUM = "those of TTFT and TPOT, assuming fully correlated errors"
 
 
 def predict(deployment: Deployment, level: float) -> Prediction:
@@ -91,7 +91,7 @@ def predict(deployment: Deployment, level: float) -> Prediction:
     if status == OUT_OF_MEMORY:
         calibrated = with_room(calibrated)
         result = served_rows.served(calibrated)
-        note = f"{said}; it was measured, so it is priced as if there were memory enough"
+        note = f"{said}; since it ran, it is priced with enough memory"
         found = _of_status(deployment, calibrated, result, level)
         return replace(found, notes=(note, *found.notes), status=status)
     return _of_status(deployment, calibrated, result, level)
@@ -124,10 +124,10 @@ def _overloaded(
     alone = replace(resolved.scenario, rate=None, burstiness=1.0, concurrency=1, requests=None)
     single = intervals.bounds_of_load(served_rows.served(replace(resolved, scenario=alone)))
     found = {name: one.value for name, one in steady.items() if name in ("tpot_mean_s", *RATES)}
-    how = "the steps and rates are those of a full server"
+    how = "the steps and rates are those of a fully loaded server"
     if load.requests:
         found = figures_of(run_as_measured(*offered(deployment)))
-        how = f"its {load.requests:,} requests are simulated as they came"
+        how = f"its {load.requests:,} requests are simulated with their own arrivals"
     figures = {}
     for name, value in found.items():
         of, bound = steady.get(name, Predicted(math.nan)), math.nan
@@ -139,7 +139,7 @@ def _overloaded(
     return Prediction(resolved, figures, level, (note,), OVERLOADED)
 
 
-_AS_IT_RAN = "the run simulated as it went; intervals are those of the steady step"
+_AS_IT_RAN = "the run is simulated from start to end; intervals are those of the steady step"
 
 
 def served(resolved: Resolved, load: RunLoad, result: ServingEstimate, level: float) -> Prediction:
@@ -252,6 +252,6 @@ def _alone(deployment: Deployment, resolved: Resolved, level: float) -> Predicti
     figure = "input_tokens_per_s" if phase == "prefill" else "output_tokens_per_s"
     seconds = Predicted(value, latency.low_s, latency.high_s, bound)
     stem = name.removesuffix("_s")
-    notes = ("the cached tokens are taken as part of the prompt",) if cached else ()
+    notes = ("cached tokens count as part of the prompt",) if cached else ()
     figures = {figure: rate, f"{stem}_mean_s": seconds, f"{stem}_p50_s": seconds}
     return Prediction(resolved, figures, level, notes)

@@ -34,8 +34,8 @@ PERCENTS = (50.0, 90.0, 95.0, 99.0)
 _ROUNDING = 1e-3
 #: Other explanations of a figure beyond what the hardware allows.
 BEYOND = (
-    "another model, format, split or device ran, prompts were cached, drafts were accepted, or the "
-    "tool counts otherwise"
+    "the run used another model, format, parallelism or device, hit the prefix cache, accepted "
+    "drafts, or its tool counts differently"
 )
 
 
@@ -236,7 +236,7 @@ def _bytes(deployment: Deployment) -> tuple[Check, ...]:
     if not bits or not priced:
         return ()
     outcome: account.Outcome = "passed" if names.holds(priced, bits) else "failed"
-    why = "" if outcome == "passed" else "the weights have another format than was given"
+    why = "" if outcome == "passed" else "the weights are in another format than stated"
     right = names.bits_of(priced)
     return (Check("bytes over parameters = bits of the format", outcome, bits, right, "bits", why),)
 

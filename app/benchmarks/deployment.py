@@ -228,20 +228,20 @@ def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozens
     if subject.devices == 1:
         found.fill("tp", 1, "the file states one device")
     elif subject.devices:
-        words = f"the file states {subject.devices} devices, and not how the model was split"
-        found.fill("tp", subject.devices, f"{words}: taken for tensor parallelism")
+        words = f"the file states {subject.devices} devices, but not the parallelism"
+        found.fill("tp", subject.devices, f"{words}: assumed to be tensor parallelism")
     else:
-        found.ask("tp", "the file says neither devices nor degrees", "one device")
+        found.ask("tp", "the file states neither devices nor parallelism", "one device")
 
 
 def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: RunLoad) -> None:
     phase = measurement.phase
     if load.isl < 1 and phase != "decode":
-        found.ask("isl", "the file does not say how long the prompts were")
+        found.ask("isl", "the file does not state the prompt lengths")
     if load.osl < 1 and phase != "prefill":
-        found.ask("osl", "the file does not say how long the answers were")
+        found.ask("osl", "the file does not state the output lengths")
     if not load.known:
-        found.ask("load", "the file says neither how many requests were open nor how many came")
+        found.ask("load", "the file states neither a concurrency nor a rate")
 
 
 def _stated_load(measurement: ServingMeasurement, query: Query) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def _in_the_files_format(
     bits = measurement.subject.bits_per_weight
     if bits and not names.holds(wanted, bits):
         wanted = names.nearest_format(bits)
-        said = f"{bits:.3g} bits a weight in the file, which calls them {precision or 'nothing'}"
+        said = f"{bits:.3g} bits per weight in the file, which names {precision or 'no format'}"
     if question.weights or "weights" in query.given:
         return resolved, [], []
     if not wanted:

@@ -65,15 +65,15 @@ def _sums(comparison: Comparison) -> Iterator[Finding]:
     for point in comparison.predicted:
         for check in point.failed:
             yield Finding(
-                "sum", f"{comparison.label(point)}: the run contradicts itself or what is priced: "
-                f"{check.sentence}. It is not used.",
+                "sum", f"{comparison.label(point)}: the run contradicts itself or the priced "
+                       f"deployment: {check.sentence}. It is not used.",
             )  # fmt: skip
 
 
 def _contradictions(comparison: Comparison) -> Iterator[Finding]:
     said = {str(one): None for p in comparison.points for one in p.deployment.differences}
     for sentence in said:
-        yield Finding("bound", f"{sentence}; what ran may not be what is priced.")
+        yield Finding("bound", f"{sentence}; the run may not be the priced deployment.")
 
 
 def _below_bound(comparison: Comparison) -> Iterator[Finding]:
@@ -82,8 +82,8 @@ def _below_bound(comparison: Comparison) -> Iterator[Finding]:
         if figures:
             yield Finding(
                 "bound",
-                f"{comparison.label(point)}: {', '.join(figures)} beyond what the hardware allows "
-                f"at this deployment: {BEYOND}.",
+                f"{comparison.label(point)}: {', '.join(figures)} better than the hardware allows "
+                f"for this deployment: {BEYOND}.",
             )
 
 
@@ -105,7 +105,7 @@ def _gaps(comparison: Comparison) -> Iterator[Finding]:
         where = {
             "inside": f"inside the {comparison.level * 100:g} % interval",
             "worse": f"beyond the {comparison.level * 100:g} % interval",
-            "not validated": "of a figure without an interval",
+            "not validated": "a figure without an interval",
         }.get(row.place, row.place)
         yield Finding(
             "gap",
@@ -152,22 +152,22 @@ def _of_steps(ratios: Sequence[float]) -> str:
     apart = math.exp(pstdev(map(math.log, ratios))) if len(ratios) > 1 else 1.0
     if len(ratios) > 1 and ratios[-1] > ratios[0] * _APART:
         return (
-            f"TPOT's gap grows with load ({ratios[0]:.2f} x at the least, {ratios[-1]:.2f} x at "
-            "the most): look at the limit of sequences, room for the KV cache, preemptions, and "
+            f"TPOT's gap grows with load ({ratios[0]:.2f} x at the lowest load, {ratios[-1]:.2f} x "
+            "at the highest): check the limit on sequences, the KV cache size, preemptions, and "
             "host time per sequence."
         )
     if len(ratios) > 1 and ratios[0] > ratios[-1] * _APART:
         return (
-            f"TPOT's gap shrinks with load ({ratios[0]:.2f} x at the least, {ratios[-1]:.2f} x at "
-            "the most): a constant time of a step, such as launches without captured graphs or a "
-            "slow host."
+            f"TPOT's gap shrinks with load ({ratios[0]:.2f} x at the lowest load, {ratios[-1]:.2f} "
+            "x at the highest): steps have a constant overhead, such as launches without CUDA "
+            "graphs or a slow host."
         )
     if apart <= _ALIKE and not 1 / _SMALL <= middle <= _SMALL:
         word = "slower" if middle > 1 else "faster"
         return (
-            f"Steps are {word} than predicted by one factor, {middle:.2f} x measured over "
-            "predicted: a calibration from these results removes it; else look at weight format, "
-            "split, clocks and the engine's version."
+            f"Steps are {word} than predicted by the same factor at every load ({middle:.2f} x "
+            "measured over predicted): calibrate with these results, or check weight format, "
+            "parallelism, clocks and engine version."
         )
     return ""
 
@@ -179,16 +179,17 @@ def _of_first_tokens(ttft: Sequence[float], tpot: Sequence[float]) -> str:
     later = math.exp(fmean(map(math.log, tpot))) if tpot else 1.0
     if first > _APART * max(later, 1.0):
         return (
-            f"TTFT is {first:.2f} x predicted, TPOT {later:.2f} x: the time is before the first "
-            "token, so look at queueing, the budget of tokens of a step, the client's distance "
-            "and a start of all users at once."
+            f"TTFT is {first:.2f} x predicted, TPOT {later:.2f} x: the time is lost before the "
+            "first token. Check queueing, the token budget per step, network latency to the "
+            "client, and whether all users started at once."
             if tpot
-            else f"TTFT is {first:.2f} x predicted: look at queueing and at the client's distance."
+            else f"TTFT is {first:.2f} x predicted: check queueing and network latency to the "
+            "client."
         )
     if first < 1.0 / _APART:
         return (
-            f"TTFT is {first:.2f} x predicted: cached prefixes, or prompts shorter than the file "
-            "says, would do that."
+            f"TTFT is {first:.2f} x predicted: prefix cache hits, or prompts shorter than the file "
+            "states, would explain it."
         )
     return ""
 

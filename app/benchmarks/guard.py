@@ -68,8 +68,8 @@ class Verdict:
             return f"{words}, better than expected"
         if self.outcome == "below bound":
             return (
-                f"{words}, faster than hardware allows: something else ran than what is priced, or "
-                "the figure means something else"
+                f"{words}, faster than the hardware allows: the run is not the priced deployment, "
+                "or the tool defines the figure differently"
             )
         return words
 
@@ -174,8 +174,7 @@ def _by_prediction(point: Point) -> list[Verdict]:
 def _errors(compared: Comparison) -> list[str]:
     """A sentence on every run with failed requests."""
     return [
-        f"{point.label}: {point.measurement.load.errors:,} requests failed, and are not part of "
-        f"any latency"
+        f"{point.label}: {point.measurement.load.errors:,} requests failed and count in no latency"
         for point in compared.points
         if point.measurement.load.errors
     ]

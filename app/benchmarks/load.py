@@ -124,7 +124,7 @@ def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str
         rate = math.inf
     arrivals = {"rate": rate, "burstiness": load.burstiness or 1.0}
     if 0 < rate < math.inf and users and _is_full(measurement, users):
-        words = f"the rate of {rate:g}/s was held back to {users:g} open requests, which were full"
+        words = f"the limit of {users:g} open requests throttled the rate of {rate:g}/s"
         return {"concurrency": users, "why": words}
     if 0 < rate < math.inf:
         return {**arrivals, "why": "the request rate of the file"}

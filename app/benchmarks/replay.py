@@ -29,7 +29,7 @@ LATENCIES = ("ttft", "e2e")
 #: Least requests on either side of a divergence, and least difference between the sides.
 _LEAST, _APART = 8, 1.25
 _AXES = {
-    "arrival_s": "requests that came after {value}",
+    "arrival_s": "requests that arrived after {value}",
     "isl": "prompts of more than {value} tokens",
     "osl": "answers of more than {value} tokens",
 }

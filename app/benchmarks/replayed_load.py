@@ -117,7 +117,7 @@ def run_as_measured(
     try:
         return run(resolved, objects, progress, cancelled, drawn=drawn)
     except OutOfMemory as error:
-        said = f"{error}; it was measured, so it is priced as if there were memory enough"
+        said = f"{error}; since it ran, it is priced with enough memory"
         roomy = replace(with_room(resolved), notes=(*resolved.notes, said))
         return run(roomy, objects, progress, cancelled, drawn=drawn)
 

@@ -66,7 +66,7 @@ def fit(
             "a prefill pool"
         )
     if not 0 < measured_tpot_s < math.inf:
-        raise InvalidValue(f"a measured TPOT of {measured_tpot_s:g}: give seconds above 0")
+        raise InvalidValue(f"measured TPOT = {measured_tpot_s:g}: give seconds above 0")
     drawn = offered_load.drawn(question, objects, cancelled)
     runs: dict[float, tuple[float, Run]] = {}
 
@@ -108,8 +108,8 @@ def _bracket(miss: Callable[[float], float]) -> tuple[float, float]:
             return min(at, following), max(at, following)
         if following in (math.log(LEAST), math.log(MOST)):
             raise InvalidValue(
-                f"no scale of the step from {LEAST:g} to {MOST:g} gives the measured TPOT: was "
-                "another model, split, format, engine or load measured?"
+                f"no scale of the step from {LEAST:g} to {MOST:g} gives the measured TPOT: check "
+                "that model, parallelism, format, engine and load are those of the run"
             )
         here, at = there, following
     return at, at

@@ -121,8 +121,8 @@ def _possible(
         if 2 * refused_of_operator[operator] > of_operator[operator]:
             raise InvalidValue(
                 f"{refused_of_operator[operator]} of {of_operator[operator]} points of {operator} "
-                f"are faster than physics allows ({words}): give the system that the reports are "
-                "from"
+                f"are faster than this system allows ({words}): name the system that the reports "
+                "come from"
             )
     return possible, tuple(f"{words}: left out" for words in sentences)
 

@@ -136,9 +136,9 @@ def _refuse_two_recipes(label: str, resolved: Resolved) -> None:
     read_by = prefill_pool(resolved).resolved
     if _key(read_by) != _key(resolved):
         raise InvalidValue(
-            f"{label}: prompts are read by {recipe_words(_key(read_by))} and answered by "
+            f"{label}: prefill runs on {recipe_words(_key(read_by))} and decode on "
             f"{recipe_words(_key(resolved))}: one fit cannot separate two different pools; leave "
-            f"prefill_system and prefill_weights out, or fit runs of each alone"
+            "out prefill_system and prefill_weights, or fit runs of each pool alone"
         )
 
 
@@ -169,8 +169,8 @@ def sentence(calibration: RecipeCalibration) -> str:
     before, after = calibration.fit.before, calibration.fit.after
     return (
         f"Mean error of the {after.points} figures: {before.mape:.1%} before, {after.mape:.1%} "
-        "after. Page Accuracy shows what such a calibration gains for other runs of a recipe "
-        "(after runs of your own)."
+        "after. Page Accuracy (After your own runs) shows how much such a calibration improves "
+        "other runs."
     )
 
 
@@ -243,7 +243,7 @@ def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterato
     columns = KINDS["Static batch" if point.load == "batch" else "Under load"]
     if not cells:
         examples = " or ".join(f"{LABELS[name].partition(' [')[0]} ({name})" for name in columns)
-        raise InvalidValue(f"{label} measures nothing: give {examples}")
+        raise InvalidValue(f"{label} has no measured figure: give {examples}")
     for name, text in cells.items():
         if name not in columns:
             raise InvalidValue(

@@ -204,7 +204,7 @@ def _every_product(profile: LatencyProfile, suite: Suite) -> LatencyProfile:
         formats[fmt] = replace(
             constants, memory_efficiency=min(reached, 1.0), overlap=measured.overlap
         )
-        source = "memory and overlap of products measured here, the others typical"
+        source = "memory efficiency and overlap of matrix products measured here, others typical"
         fits[f"gemm.{fmt}"] = replace(
             profile.fits[f"gemm.{fmt}"], tier="measured", data_set=source, date=day
         )
@@ -220,7 +220,7 @@ def _system_document(device: str, suite: Suite) -> dict[str, Any]:
         record = hardware_db.facts(device_facts(pick_device(device)).name)
     except RidgelineError as error:
         raise MeasurementError(
-            f"{error}; write a system YAML for this device, its peaks are needed to calibrate"
+            f"{error}; calibration needs the device's peaks: write a system YAML for it"
         ) from None
     return {
         "include": record.id,

@@ -102,7 +102,7 @@ class Validation:
             )
         if any(len(step.samples_s) == 1 for step in self.run.steps):
             sentences.append(
-                "points measured once give no estimate of the noise; give --rounds 2 or more"
+                "the noise cannot be estimated from points measured once; give --rounds 2 or more"
             )
         return tuple(sentences)
 

@@ -56,7 +56,7 @@ def curve(
     figure.add_trace(_runs(points, column, "measured", marker))
     if best:  # hollow diamonds like the measured runs of a frontier chart
         diamond = {"symbol": "diamond", **ring(10, look.classes[1], look.paper)}
-        figure.add_trace(_runs(best, column, "best known run", diamond))
+        figure.add_trace(_runs(best, column, "best measured run", diamond))
     _axes(figure, predicted, [*points, *best], name)
     return figure
 

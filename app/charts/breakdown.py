@@ -24,7 +24,7 @@ from app.wording.quantities import MILLISECOND
 
 Table = Mapping[str, Sequence[Any]]
 Latencies = Mapping[str, Latency]
-_ENDS = "ends of the model"
+_ENDS = "outside the layers"
 
 
 def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> Figure:

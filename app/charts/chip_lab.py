@@ -64,7 +64,7 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
     guide_upwards(figure, now, "now", look.faint)
     x = {"title_text": _SIZES[found.phase], "type": "log", "tickformat": "~s"}
     times = time_axis([*found.compute_s, *found.memory_s])
-    y = {"title_text": "Least time of a step", **times}
+    y = {"title_text": "Lower bound of a step", **times}
     return figure.laid(x, y, hovermode="x unified", margin={"t": 80, "b": 96})
 
 
@@ -101,7 +101,7 @@ def busiest_ranks(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
 
     rows: of `app.decide.routing.routing`.
     """
-    chart = blank(look, "Rows of the busiest rank over the mean, by copies of experts", 280)
+    chart = blank(look, "Tokens of the busiest rank over the mean, by redundant experts", 280)
     names = [f"{row['redundant_experts']} copies" for row in rows]
     loads = [float(row["busiest_rank"]) for row in rows]
     hover = "%{y}: %{x:.3g}<extra></extra>"

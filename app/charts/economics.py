@@ -27,7 +27,7 @@ def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
              for way, found in ways.items()}  # fmt: skip
     if api:
         named["API"] = dict(api)
-    figure = blank(look, "Cost of a million tokens", 150 + 4 * 24 * (len(named) + 1))
+    figure = blank(look, "Cost per million tokens", 150 + 4 * 24 * (len(named) + 1))
     for at, (way, costs) in enumerate(named.items()):
         color = look.rest if way == "API" else look.classes[at]
         shown = [quantities.dollars(value) for value in costs.values()]
@@ -62,7 +62,7 @@ def against_api(
         words = f"API {quantities.dollars(price)}"
         guide_across(figure, price, words, look.alarm, log=True, size=12, width=1.5)
     log = {"type": "log", "tickformat": "~g"}
-    y = {"title_text": "A million tokens, in and out [$]", "dtick": "D2", **log}
+    y = {"title_text": "Cost per million tokens, input and output [$]", "dtick": "D2", **log}
     return figure.laid({"title_text": COLUMNS["rate"].title, **log}, y, margin={"t": 44, "b": 90})
 
 
@@ -94,7 +94,7 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
 
 def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
     """Power of a device by consumer [W], with its thermal design power."""
-    figure = blank(look, "Power of a device [W]", 220)
+    figure = blank(look, "Power per device [W]", 220)
     for at, (name, watts) in enumerate(parts.items()):
         color = look.rest if name == "idle" else look.classes[at - 1]
         hover = f"{name}: %{{x:,.0f}} W<extra></extra>"
@@ -109,7 +109,7 @@ def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
     """Output tokens and energy per token under power caps, relative to the device without a cap."""
     figure = blank(look, "Under a power cap", 360)
     for at, (name, words) in enumerate(
-        (("output_tokens_per_s", "output"), ("joules_per_token", "energy of a token"))
+        (("output_tokens_per_s", "output"), ("joules_per_token", "energy per token"))
     ):
         values = np.array(columns[name])
         shares = (100.0 * values / values[-1]).tolist()
@@ -125,5 +125,5 @@ def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
                 customdata=[f"{value:,.4g}" for value in values],
             )
         )
-    y = {"title_text": "Of no cap [%]", "rangemode": "tozero"}
-    return figure.laid("Cap of a device [W]", y, margin={"t": 44, "b": 90})
+    y = {"title_text": "Relative to no cap [%]", "rangemode": "tozero"}
+    return figure.laid("Power cap per device [W]", y, margin={"t": 44, "b": 90})

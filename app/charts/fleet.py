@@ -20,7 +20,7 @@ def machines(named: Mapping[str, Any], look: Look) -> Figure:
         for kind in named["machines"]
         for at, slots in enumerate(kind["filled"])
     }
-    chart = blank(look, f"{named['title']}: devices of the machines in use", 130 + 26 * len(bars))
+    chart = blank(look, f"{named['title']}: devices in use, by machine", 130 + 26 * len(bars))
     for at, model in enumerate(named["models"]):
         held = [sum(slot["devices"] for slot in slots if slot["name"] == model["name"])
                 for _, slots in bars.values()]  # fmt: skip

@@ -115,7 +115,7 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
     for column, words, place in (("compute_pct", "Compute", 0), ("dram_pct", "DRAM", 1)):
         hover = f"{words}: %{{x:.3g}} %<extra>%{{y}}</extra>"
         figure.add_trace(lying_bars(names, shown[column], words, look.classes[place], hover))
-    title, range_ = "Of peak, sustained [%]", [0, 100]
+    title, range_ = "Share of sustained peak [%]", [0, 100]
     return lay_bars(figure, look, title, bottom=90, top=12, mode="group", range=range_)
 
 
@@ -145,11 +145,11 @@ def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
 
     rows: of `profilers.timeline.ranks.RankComparison`.
     """
-    figure = blank(look, "What each rank does", 150 + 34 * len(rows))
+    figure = blank(look, "Time of each rank", 150 + 34 * len(rows))
     hidden = (rows["communication_s"] - rows["exposed_s"]).clip(lower=0.0)
     parts = (
         ("Compute alone", (rows["compute_s"] - hidden).clip(lower=0.0), look.class_color("gemm")),
-        ("Compute over communication", hidden, look.classes[2]),
+        ("Compute overlapped with communication", hidden, look.classes[2]),
         ("Exposed communication", rows["exposed_s"], look.class_color("collective")),
         ("Idle", rows["idle_s"], look.rest),
     )

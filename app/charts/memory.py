@@ -34,7 +34,7 @@ def stacked(
     scenario_at: the scenario's value of `at`, whose bar is marked.
     """
     figure = blank(look, "", 484)
-    labels = [quantities.tokens(value) for value in table["at"]]
+    labels = [quantities.count(value) for value in table["at"]]
     for part in PARTS:
         figure.add_trace(part_bars(part, labels, table[part], look, lying=False))
     totals = [sum(table[name][at] for name in PARTS) for at in range(len(labels))]

@@ -177,7 +177,7 @@ def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
 
 def _mark(table: Table, row: int, look: Look) -> Trace:
     x, y = table[_USER.name][row], table[_RATE.name][row]
-    return dots([x], [y], "the load above", ring(15, look.ink), "")
+    return dots([x], [y], "this load", ring(15, look.ink), "")
 
 
 def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None:

@@ -114,7 +114,7 @@ def cumulative(
             line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
         )  # fmt: skip
     x = {"title_text": "Time", **time_axis(times, across=True)}
-    y = {"title_text": "Share of all", "tickformat": ".0%", "range": [0, 1.03]}
+    y = {"title_text": "Share of requests", "tickformat": ".0%", "range": [0, 1.03]}
     return figure.laid(x, y, margin={"t": 44, "b": 92})
 
 
@@ -124,12 +124,12 @@ def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
     rows: with the hit columns; a run without tiers has only `cached_share`.  name: the column that
     labels the rows.
     """
-    figure = blank(look, "Prompt tokens found, by tier", 320)
+    figure = blank(look, "Prompt tokens found in cache, by tier", 320)
     for column, place in _HITS.items():
         if any(column in row for row in rows):
             values = {str(row[name]): _share(row, column) for row in rows}
             figure.add_trace(_bars(column, values, look.classes[place]))
-    y = {"title_text": "Share of the prompts", "tickformat": ".0%"}
+    y = {"title_text": "Share of prompt tokens", "tickformat": ".0%"}
     return _by_row(figure, y, "stack")
 
 

@@ -31,11 +31,11 @@ BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.
 PARTS: Mapping[str, tuple[str, int]] = {
     "compute": ("Compute", 0),
-    "tiles": ("Peak not reached", 3),
+    "tiles": ("Below peak FLOP/s", 3),
     "memory": ("Memory traffic", 1),
-    "bandwidth": ("Bandwidth not reached", 5),
+    "bandwidth": ("Below peak bandwidth", 5),
     "communication": ("Communication", 2),
-    "links": ("Links not reached", 7),
+    "links": ("Below link bandwidth", 7),
     "launch": ("Launches", 6),
     "host": ("Host and scheduler", 4),
     "pipeline": ("Pipeline wait", 8),

@@ -60,7 +60,9 @@ def _first_interrupt(react: Callable[[], None]) -> Iterator[None]:
 
     def handle(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGINT, before)
-        typer.echo("\nstopping after the present step; Ctrl-C again to stop at once", err=True)
+        typer.echo(
+            "\nstopping after the current step; press Ctrl-C again to stop at once", err=True
+        )
         react()
 
     signal.signal(signal.SIGINT, handle)

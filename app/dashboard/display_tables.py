@@ -108,12 +108,12 @@ def operator_columns() -> dict[str, Any]:
     return {
         "id": None,
         "name": st.column_config.TextColumn("operator", pinned=True),
-        "runs": number("runs", format="localized", help="Times it runs in one step"),
+        "runs": number("runs", format="localized", help="Number of times it runs in one step"),
         "share": number(
             "share", format="percent", width=60,
-            help="Of the operators' time in the step; host time and pipeline wait are apart",
+            help="Share of the step's operator time, without host time and pipeline wait",
         ),
-        "predicted [µs]": number(format="localized", help="All its runs in one step"),
+        "predicted [µs]": number(format="localized", help="Total of all its runs in one step"),
         "80 % low [µs]": number(format="localized", help=_TRUST),
         "80 % high [µs]": number(format="localized", help=_TRUST),
         "bound [µs]": number(format="localized", help=bound),
@@ -121,7 +121,7 @@ def operator_columns() -> dict[str, Any]:
             "of bound", format="percent", min_value=0, max_value=1, width=72,
             help="The bound over the predicted time",
         ),
-        "GFLOP": number(format="localized", help="All runs, one device"),
+        "GFLOP": number(format="localized", help="Total of all runs, on one device"),
         "GB moved": number(format="localized", help="Memory traffic of all runs, one device"),
         "FLOP/byte": number(format="localized"),
     }  # fmt: skip

@@ -20,8 +20,8 @@ NONE = "–"
 #: Key of the switch, also in the link.
 IF_FITTED = "if_fitted"
 _HELP = (
-    "Draw this page as if every device had memory for it: charts are marked, figures have no "
-    "cost, and no measured runs are used."
+    "Show this page as if every device had enough memory. Charts are marked; costs and measured "
+    "runs are left out."
 )
 
 
@@ -55,12 +55,12 @@ def _does_not_fit(setup: Setup, message: str, batch: int) -> None:
     st.warning(f"Does not fit: {plain(message)}.", icon=":material/memory:")
     fewest = caches.fewest(setup, batch)
     if fewest is None:
-        st.caption("It does not fit on up to 1,024 of these devices either.")
+        st.caption("It does not fit on 1,024 of these devices either.")
         return
     degrees = {"tp": int(fewest.tp), "pp": int(fewest.pp), "ep": int(fewest.ep)}
     devices = degrees["tp"] * degrees["pp"] * setup.scenario.dp
     how = " ".join(f"{name.upper()}{degree}" for name, degree in degrees.items() if degree > 1)
-    _nearest(f"Fewest of these devices on which it fits: **{devices}** ({how}).", degrees,
+    _nearest(f"Fewest devices of this kind on which it fits: **{devices}** ({how}).", degrees,
              "take_devices")  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def _too_long(setup: Setup, message: str) -> None:
         words = " and ".join(
             f"{tokens:,} {'in' if name == 'isl' else 'out'}" for name, tokens in lengths.items()
         )
-        _nearest(f"The longest that runs: **{words}**.", lengths, "take_lengths")
+        _nearest(f"Longest request that fits: **{words}**.", lengths, "take_lengths")
 
 
 def _nearest(words: str, values: Mapping[str, int], key: str) -> None:

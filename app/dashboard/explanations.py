@@ -44,13 +44,13 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
         f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
         f"weights {plain(' + '.join(kinds))}, KV cache {plain(precision.kv)}",
         f"engine {plain(f'{resolved.engine.name} {resolved.scenario.engine_version}'.strip())}",
-        f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
+        f"batch {s.batch}, {quantities.count(s.isl)} tokens in, {quantities.count(s.osl)} out",
     ]
     if not generates(resolved.model):
         words[1] = f"weights {plain(' + '.join(kinds))}"
-        words[3] = f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in"
+        words[3] = f"batch {s.batch}, {quantities.count(s.isl)} tokens in"
     if heard := sound_seconds(resolved.model, s):
-        words[3] = f"batch {s.batch}, {heard:g} s of sound in, {quantities.tokens(s.osl)} out"
+        words[3] = f"batch {s.batch}, {heard:g} s of sound in, {quantities.count(s.osl)} out"
     if s.images:
         words.append(f"{s.images} images of {s.image_size or SIZE} pixels in each")
     if estimate.encoder_s[0] > 0:
@@ -80,11 +80,11 @@ def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     fraction = quantities.percent(resolved.engine.memory_fraction)
     lines = [
         *_latency_formulas(setup, resolved, estimate),
-        f"**Memory per device** = {memory} = {quantities.size(float(m.total_bytes[0]))}; "
-        f"the engine may take {fraction} of {quantities.size(m.capacity_bytes)}",
+        f"**Memory per device** = {memory} = {quantities.size(float(m.total_bytes[0]))}; the "
+        f"engine may use {fraction} of {quantities.size(m.capacity_bytes)}",
         "**Bound** of an operator = max(FLOPs / dense peak, bytes / memory bandwidth, "
-        f"message / link bandwidth): no real run is faster. {peak_words(resolved.system)} "
-        "**Predicted** adds what kernels reach, launches and the host.",
+        f"message / link bandwidth); no run can be faster. {peak_words(resolved.system)} "
+        "**Predicted** also includes kernel efficiency, launches and host time.",
     ]
     return "\n\n".join(lines)
 
@@ -132,7 +132,7 @@ def _sum(estimate: Estimate, phase: str) -> str:
 def show_assumptions(resolved: Resolved) -> None:
     """Draw a collapsed list of the notes and assumptions of model, system and engine."""
     notes = (*resolved.notes, *resolved.system.assumptions, *resolved.engine.assumptions)
-    with st.expander(f"{len(notes)} assumptions behind these numbers", icon=":material/info:"):
+    with st.expander(f"{len(notes)} assumptions behind these figures", icon=":material/info:"):
         st.markdown("\n".join(f"- {plain(note)}" for note in notes) or "None.")
 
 
@@ -144,7 +144,7 @@ def for_your_scenario(setup: Setup) -> None:
         else:
             said = trust(caches.priced(as_batch(setup)))
         words = " · ".join(map(plain, setup_words(setup)))
-        st.markdown(f"**For your question** ({words}): {said}")
+        st.markdown(f"**For your scenario** ({words}): {said}")
 
 
 def trust_under_load(setup: Setup) -> str:

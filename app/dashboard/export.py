@@ -144,14 +144,16 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(_key(name, title), title, signed)
-        st.caption(f"{_files_words()} The camera above a chart saves it as it is on the screen.")
+        st.caption(
+            f"{_files_words()} The camera button of a chart saves it as shown on the screen."
+        )
 
 
 @functools.cache
 def _files_words() -> str:
     """A note on charts as files, or on what is missing to draw them."""
     if can_draw():
-        return "SVG, PDF and PNG are in the colours of paper and say below what was priced."
+        return "SVG, PDF and PNG use print colours and state the scenario below the chart."
     if importlib.util.find_spec("kaleido") is not None:
         return "SVG, PDF and PNG need Chromium or Chrome on the server's machine."
     if rights_here().shared:  # do not show the server's paths to others

@@ -103,10 +103,10 @@ def kept_result(key: str, result_key: str, name: str, now: Setup) -> Any:
         st.session_state[result_key] = result
     shown = st.session_state.get(result_key)
     if shown is None and not is_running(key):
-        st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
+        st.info("Nothing has been simulated in this session yet.", icon=":material/play_arrow:")
     if shown is not None and shown[0] != now:
         st.info(
-            "This is the result of an earlier question; simulate again for the present one.",
+            "This result belongs to an earlier scenario; simulate again for the current one.",
             icon=":material/history:",
         )
     return shown

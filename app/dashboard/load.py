@@ -74,6 +74,6 @@ def batches_words(batches: Mapping[str, Setup]) -> str:
     """
     sizes = {name: f"{one.scenario.batch:,}" for name, one in batches.items()}
     if len(set(sizes.values())) == 1:
-        return f"For a static batch of {next(iter(sizes.values()))}, which stands for the load."
+        return f"For a static batch of {next(iter(sizes.values()))}, the batch of this load."
     each = ", ".join(f"{plain(name)} {size}" for name, size in sizes.items())
-    return f"For the static batches that stand for the load: {each}."
+    return f"For the static batches of this load: {each}."

@@ -198,14 +198,14 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
         most = float(table["running"].max())
         sentences.append(
             f"At most {most:,.0f} requests run at once, so from {waits[name].iloc[0]:,.0f} open "
-            "requests on the others wait and TTFT grows with each."
+            "requests on, further requests queue and TTFT grows."
         )
     full = table[table["status"] == "overloaded"]
     if len(full):
         highest = float(full["rate"].iloc[0] / full["utilisation"].iloc[0])
         last = table.loc[table["status"] != "overloaded", name].max()
         sentences.append(
-            f"Overloaded beyond {highest:.3g} requests/s (the last stable point drawn is "
-            f"{last:.3g}): the queue grows without end and TTFT has no mean."
+            f"Overloaded beyond {highest:.3g} requests/s (last stable point: {last:.3g}): the "
+            "queue grows without bound and TTFT has no mean."
         )
     return sentences

@@ -189,7 +189,7 @@ def ask_button(model: str) -> None:
     st.button(
         "Ask the Hugging Face hub", on_click=_ask, args=(model,), key="ask_hub", width="stretch",
         icon=":material/cloud_download:",
-        help="Fetches the model's config.json, a few kilobytes; it stays for this session.",
+        help="Fetches the model's config.json, a few kilobytes, and keeps it for this session.",
     )  # fmt: skip
     asked, message = st.session_state.get(_ERROR, ("", ""))
     if asked == model:

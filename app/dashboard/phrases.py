@@ -42,11 +42,11 @@ PHRASES: Mapping[str, Phrase] = {
         page_text("loads"),
     ),
     "lengths": Phrase(
-        "Lengths in / out", ("isl", "osl"), "2k / 500", "Tokens of a prompt and of its answer.",
+        "Lengths in / out", ("isl", "osl"), "2k / 500", "Input and output tokens per request.",
     ),
     "targets": Phrase(
         "Targets", ("target",), "p99 tpot < 30ms, ttft < 1s",
-        "Targets, separated by commas: drawn in charts, required of a plan.",
+        "Comma-separated targets: shown in charts, required of a plan.",
     ),
 }  # fmt: skip
 NAMES = tuple(name for phrase in PHRASES.values() for name in phrase.names)

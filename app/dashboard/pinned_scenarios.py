@@ -22,7 +22,7 @@ def pins_and_link() -> None:
             "As text",
             key="pins",
             bind="query-params",
-            help="The pinned scenarios as stored in the link; clear it to unpin all.",
+            help="The pinned scenarios as stored in the link; clear this field to unpin all.",
         )
         _copy_link()
 

@@ -22,11 +22,11 @@ DEFAULT_ENGINE = "default"
 PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
 _DEGREES = ("tp", "pp", "dp", "ep")
 _HELP: Mapping[str, str] = {
-    "model": "Type to search; any Hugging Face id of a known architecture is understood. "
-    "hf:owner/name is a model on the hub, which is contacted only when you press a button.",
-    "system": "Type to search; marketing names and what nvidia-smi prints are understood.",
-    "engine": "Serving software: its launch floors, host time, chunking and memory reserve. "
-    + PARAMETERS["engine"].help,
+    "model": "Type to search; any Hugging Face id of a known architecture works. hf:owner/name is "
+    "a model on the hub, which is contacted only when you press a button.",
+    "system": "Type to search; marketing names and names as printed by nvidia-smi work.",
+    "engine": "Serving engine: determines kernel launch overhead, host time, prefill chunking and "
+    "memory reserve. " + PARAMETERS["engine"].help,
 }
 #: Groups of the drawer of controls, which are drawn when it is open or when they are in use.
 DRAWER: Mapping[str, tuple[str, ...]] = {

@@ -88,15 +88,15 @@ def drawer(question: Question, *, opened: bool) -> None:
         st.session_state[_KEPT] = Space(numbers=_usual())
         return
     with place:
-        st.caption("Values that Compare and Plan choose among; empty: the value of the form above.")
+        st.caption("Values that Compare and Plan try; if empty, the value of the form above.")
         among = {name: several(name, key, label, question, max_selections=_MOST,
                                **_options(name, question))
                  for name, (key, label) in AMONG.items()}  # fmt: skip
         uses = tuple(st.multiselect("Use cases", list(USE_CASES), key=USES, bind="query-params",
                                     placeholder="the lengths above"))  # fmt: skip
         free = st.toggle(
-            "Also other degrees and engines", key=FREE, bind="query-params",
-            help="Off: Plan keeps the degrees, the engine and its limits that the form states.",
+            "Also search parallelism and engines", key=FREE, bind="query-params",
+            help="Off: Plan keeps the form's parallelism, engine and engine limits.",
         )  # fmt: skip
         numbers = {name: control(name, **more) for name, more in NUMBERS.items()}
     chosen = {name: values for name, values in among.items() if values}

@@ -131,7 +131,9 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
 def say_trace() -> None:
     """Draw a caption if `priced_setup` uses a batch that represents a trace."""
     if chosen_setup().scenario.kind == "trace":
-        st.caption("A trace has no single load: priced as a batch of one, with the form's lengths.")
+        st.caption(
+            "A trace has no single load; figures are for a batch of one with the form's lengths."
+        )
 
 
 def say_unread(resolved: Resolved) -> None:
@@ -145,7 +147,7 @@ def stop(error: RidgelineError) -> NoReturn:
     """Show an error as its sentence and end the page."""
     st.error(plain(error), icon=":material/error:")
     near_names.near_buttons(error)
-    st.caption("Change the scenario in the sidebar; nothing else on this page is shown until then.")
+    st.caption("Change the scenario in the sidebar to see this page.")
     st.stop()
     raise error
 

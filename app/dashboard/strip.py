@@ -159,8 +159,8 @@ def _box() -> None:
     """Draw the box, and the words of its line that were not understood."""
     st.text_input(
         "Question", key=_LINE, on_change=_take, max_chars=LONGEST, placeholder=_EXAMPLE,
-        help="Names, numbers with units and options in any order; Enter asks. A target, several "
-        f"systems or “up to 8” ask for a plan. As: {_EXAMPLE}",
+        help="Names, numbers with units and options in any order; press Enter. A target, several "
+             f"systems or “up to 8” start a plan. Example: {_EXAMPLE}",
     )  # fmt: skip
     complete(_LINE, _OPENER, opened=True)
     refused = st.session_state.get(_REFUSED)

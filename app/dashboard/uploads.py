@@ -86,7 +86,7 @@ class Uploaded:
         sent = [one for _, _, one in self.of_kind(kind)]
         if len(sent) > 1:
             names = ", ".join(plain(one.name) for one in sent[1:])
-            st.caption(f"{part} reads one file, {plain(sent[0].name)}; left out: {names}.")
+            st.caption(f"{part} reads only one file, {plain(sent[0].name)}; ignored: {names}.")
         return sent[0] if sent else None
 
     def of_kind(self, *kinds: str) -> list[tuple[str, Unread, SentFile]]:
@@ -201,7 +201,7 @@ def _shared(key: str, brought: list[_Upload], sampled: bool) -> list[_Upload]:
         return []
     names = ", ".join(plain(name) for _, name, _ in before)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"As uploaded before: {names}")
+        st.caption(f"Uploaded before: {names}")
         st.button("Forget", on_click=_forget, key=f"{key}_forget", type="tertiary")
     return before
 
@@ -219,7 +219,7 @@ def _forget() -> None:
 def pattern_box() -> None:
     """Draw the box of the user's phase patterns and put them before the default ones."""
     with st.popover("Phase patterns", icon=":material/rule:"):
-        st.caption("Regular expressions on the names of ranges; the first that matches wins.")
+        st.caption("Regular expressions on range names; the first match wins.")
         own = [
             PhasePattern(phase, typed)
             for phase in ("prefill", "decode")

@@ -18,7 +18,7 @@ from app.wording.markdown import plain
 from hardware_db.data_folder import edition, overlay, users_folder
 
 NO_MEASURING = (
-    "Visitors do not measure on this server: run `{command}` on a machine of your own, or ask the "
+    "Visitors cannot measure on this server: run `{command}` on your own machine, or ask the "
     "operator to start the server with `--visitors-may-measure`."
 )
 _FOLDER = "visitor_folder"

@@ -20,24 +20,30 @@ One = TypeVar("One")
 #: Heading and explanation of each column in a table of errors.
 _ERROR = "of |predicted / measured − 1|"
 HEADINGS: Mapping[str, tuple[str, str]] = {
-    "fmt": ("format", "Number formats of the operands, as a profile names its constants"),
+    "fmt": ("format", "Number formats of the operands, as named in the profile"),
     "metric": ("figure", "What was measured"),
     "mape %": ("MAPE %", f"Mean {_ERROR}"),
     "median %": ("median %", f"Median {_ERROR}"),
     "p90 %": ("p90 %", f"Ninth decile {_ERROR}"),
-    "bias %": ("bias %", "Mean of predicted / measured − 1: above zero, predicted too slow"),
+    "bias %": ("bias %", "Mean of predicted / measured − 1; above zero: predicted too slow"),
     "within_10 %": ("within 10 %", "Share of points at most 10 % off"),
     "within_20 %": ("within 20 %", "Share of points at most 20 % off"),
     "within_30 %": ("within 30 %", "Share of points at most 30 % off"),
-    "rank": ("rank correlation", "Spearman's: 1 where the order of all points is right"),
+    "rank": (
+        "rank correlation",
+        "Spearman's rank correlation: 1 if the order of all points is right",
+    ),
     "tier": ("constants", "Fitted on this device (measured), its family (sibling), or typical"),
     "coverage %": ("coverage %", "Share of measurements inside the interval; it should be 80 %"),
     "most novel third %": (
         "coverage, novel %",
-        "For the third that is farthest from the known runs",
+        "For the third of points that is farthest from known runs",
     ),
-    "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
-    "series": ("series", "Operator, device and format together are one series of points"),
+    "median half-width %": (
+        "half-width %",
+        "Median of half the interval's width over the prediction",
+    ),
+    "series": ("series", "One series: the points of an operator, device and format"),
 }
 _METRICS = {r"^tpot_s\b": "TPOT", r"^ttft_s\b": "TTFT"}
 
@@ -147,7 +153,7 @@ def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
         }
         draw_table(shown, key, height="auto", column_config=headings)
     else:
-        st.caption("Not written yet: the fit that produces this table has not run.")
+        st.caption("Not available: the fit that produces this table has not been run.")
     if caption and rows:
         st.caption(caption)
 

@@ -123,7 +123,9 @@ def power_caps(account: Account, free: Operation) -> dict[str, list[float]]:
     resolved = account.resolved
     tdp = served_rows.mean_device(resolved).tdp_w
     if not tdp:
-        raise InvalidValue(f"{resolved.system.name} states no power, so a power cap has no effect")
+        raise InvalidValue(
+            f"{resolved.system.name} has no known power, so a power cap has no effect"
+        )
     columns: dict[str, list[float]] = {
         name: [] for name in ("cap_w", "output_tokens_per_s", "joules_per_token", "power_w")
     }

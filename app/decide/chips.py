@@ -61,7 +61,7 @@ def power_factor(system: System, cap_w: float) -> float:
     if not (math.isfinite(cap_w) and cap_w > 0.0):
         raise InvalidValue(f"power cap = {cap_w}: give watts above 0")
     if not system.tdp_w:
-        raise InvalidValue(f"{system.name} states no power, so a power cap has no effect")
+        raise InvalidValue(f"{system.name} has no known power, so a power cap has no effect")
     return float(min((cap_w / system.tdp_w) ** POWER_EXPONENT, 1.0))
 
 

@@ -30,11 +30,11 @@ from profilers.runs.store import Store
 ASSUMED: Mapping[str, str] = {
     "lifetime": "assumed: 4 years",
     "electricity": "assumed: $0.10 a kWh",
-    "power": "assumed: idle at 25 % of the design power; of the rest 60 % goes with arithmetic, "
-    "35 % with memory, 5 % with links",
-    "cap": "assumed: below the mean power that is drawn without a cap, arithmetic slows by the "
-    "cube root of the power, memory does not",
-    "day": "assumed: the load of every hour as a share of the busiest",
+    "power": "assumed: idle power is 25 % of the design power; the rest scales 60 % with "
+    "arithmetic, 35 % with memory, 5 % with links",
+    "cap": "assumed: a cap below the uncapped mean power slows arithmetic by the cube root of the "
+    "power, and memory not at all",
+    "day": "assumed: the load of each hour as a share of the busiest hour",
 }
 #: Ways to run replicas over a day, and whether their number follows the load.
 _DAYS: Mapping[str, bool] = {"always on": False, "follows the load": True}

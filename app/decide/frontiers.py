@@ -87,7 +87,7 @@ def curves(
         if len(curve):
             result.append(curve)
         else:
-            missing.append(LeftOut(str(family), "nothing of it fits on so few devices"))
+            missing.append(LeftOut(str(family), "it does not fit on so few devices"))
     return tuple(result), tuple(missing)
 
 

@@ -117,7 +117,7 @@ def routing(query: Query, counts: Array, copies: Sequence[Any] = ()) -> list[dic
     question = query.question
     if query.size > 1 or (question.ep or 1) < 2:
         raise InvalidValue(
-            "uneven routing matters only with experts on several ranks: give one ep of 2 or more"
+            "uneven routing matters only with expert parallelism: give a single ep of 2 or more"
         )
     ranks, experts = int(question.ep or 1), int(experts_of(find_model(query.named("model"))))
     rows = checked_counts(counts)

@@ -54,8 +54,8 @@ def network_of(system: System, devices: int) -> tuple[Dimension, ...]:
         inside = left if not link.domain else min(left, max(link.domain // _product(found), 1))
         if left % inside:
             raise InvalidValue(
-                f"{devices} devices do not fill domains of {link.domain} over {link.name}: give a "
-                f"multiple of {link.domain}, or at most {link.domain}"
+                f"{devices} devices are not a multiple of the {link.domain} devices of "
+                f"{link.name}: give a multiple of {link.domain}, or at most {link.domain}"
             )
         if inside > 1:
             found += _dimensions(link, inside)

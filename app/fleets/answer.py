@@ -217,7 +217,7 @@ def _one_more(search: _Search, found: Assignment, progress: Progress) -> tuple[O
 def _rejected(search: _Search) -> list[Refusal]:
     """Models for which simulation left no replica on machines of a kind."""
     return [
-        Refusal(model, machine, "misses its targets when simulated, even at a tenth of the load")
+        Refusal(model, machine, "misses its targets in simulation even at a tenth of the load")
         for (model, machine), pool in search.pools.items()
         if pool and all(one.load <= 0.0 for one in pool)
     ]
@@ -238,7 +238,7 @@ def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> st
     mine = tuple(one for one in problem.choices if one.model == model)
     able = {one.kind for one in mine if q.machines[one.kind].count}
     if not able:
-        return "runs on none of the machines"
+        return "cannot run on any of the machines"
     only = replace(problem, choices=mine)
     alone = assign(only, search.cancelled).share[model]
     if alone > share + 1e-4:
@@ -249,11 +249,11 @@ def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> st
         free = (*problem.demands[:model], replace(problem.demands[model], most_devices=None),
                 *problem.demands[model + 1 :])  # fmt: skip
         if assign(replace(only, demands=free), search.cancelled).share[model] > share + 1e-4:
-            return f"the devices that it may use ({named.most_devices}) cannot serve more"
+            return f"the devices it may use ({named.most_devices}) cannot serve more"
     freed = replace(only, budget=None)
     if problem.budget is not None and assign(freed, search.cancelled).share[model] > share + 1e-4:
         return f"the budget of {quantities.dollars(problem.budget)} an hour does not pay for more"
-    return "the machines cannot serve more of it, even without other models"
+    return "the machines cannot serve more of it even without other models"
 
 
 def _displacing(

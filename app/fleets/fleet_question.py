@@ -180,14 +180,14 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
     for target in targets_of(query):
         if not (target.figure.latency or target.figure.name == "interactivity"):
             raise InvalidValue(
-                f"target {target}: targets of a fleet's models must be latencies of requests; the "
-                f"rent is minimised, and limited by budget"
+                f"target {target}: targets of a fleet's models must be request latencies; rent is "
+                "minimised and can be limited by budget"
             )
     if demand.is_closed(query.question) and not any(
         target.figure.latency in ("ttft", "e2e") for target in targets_of(query)
     ):
         raise InvalidValue(
-            "open requests may wait for ever: give a target of ttft or e2e, as in target: "
+            "users could wait without limit: give a target on ttft or e2e, such as target: "
             '"ttft < 2s", or give a rate'
         )
     if tuple(query.question.pools) == ("disaggregated",):

@@ -18,10 +18,10 @@ _FIGURES = (
     "probability", "probability_validated", "percentiles", "launch", "launch_notes", "notes",
 )  # fmt: skip
 _NOTES = (
-    "each replica serves at most the load at which `ridgeline plan` recommends it alone; its "
-    "figures are at the load that it has",
-    "higher priorities are served first; within a priority the sum of served shares is maximised; "
-    "then rent is minimised, then the number of devices in use",
+    "each replica serves at most the load that it could serve alone according to `ridgeline plan`; "
+    "its figures are at its assigned load",
+    "higher priorities are served first; within a priority the sum of served shares is maximised, "
+    "then rent and then the number of devices in use are minimised",
 )
 _UNPROVEN = "the solver ran out of time: another assignment may serve a little more"
 
@@ -204,7 +204,7 @@ def machine_rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
             "in use": f"{one['in_use']} of {one['count']}",
             "idle in them": one["devices_idle"],
             "rent an hour": "owned" if one["owned"] else quantities.dollars(one["usd_per_hour"]),
-            "one more brings": brings[one["name"]],
+            "gain from one more": brings[one["name"]],
         }
         for one in named["machines"]
     ]

@@ -68,7 +68,7 @@ class Job:
         error = self.files.error()
         if error is None and self._ended.is_set():
             error = self.files.error()
-            error = "ended before it was complete; no result was kept" if error is None else error
+            error = "ended before it was complete; there is no result" if error is None else error
         if error is not None:
             self._take(error)
 

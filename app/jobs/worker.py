@@ -124,7 +124,7 @@ def _children() -> list[int]:
 def _why(code: int) -> str:
     """The reason why a worker without a recorded outcome has ended, from its exit code."""
     if code == -signal.SIGKILL:
-        return "killed, perhaps because memory ran out; no result was kept"
+        return "killed, perhaps because memory ran out; there is no result"
     if code < 0:
         return f"crashed ({signal.Signals(-code).name}); nothing was kept"
     return f"ended with code {code} before it was complete; the server's log may say why"

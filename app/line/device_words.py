@@ -14,21 +14,28 @@ from app.line.vocabulary import NUMBERS
 from app.line.words import joined
 from genz_core.errors import InvalidValue
 
-_DEVICES = ("gpus", "gpu", "devices", "device", "chips", "chip", "accelerators")
+DEVICES = ("gpus", "gpu", "devices", "device", "chips", "chip", "accelerators")
 _TIMES = ("x", "×")
 _NODES = ("node", "nodes", "server", "servers", "machine", "machines", "host", "hosts")
 _OF = ("of", "with", *_TIMES)
 _UP_TO = ("up to", "at most", "upto")
+_HOW_MANY = ("how many", "minimum number of", "minimum", "fewest")
+#: Most devices among which "how many h100" is answered.
+_SEARCHED = 64
 #: Most devices in one line.
 _MOST = 65_536
+_TIMES_AFTER = re.compile(r"[x×](\d{1,5})")
 _GLUED = re.compile(r"(\d+)[x×](.*)")
 _DEGREE = re.compile(r"(tp|pp|dp|ep|cp|moe_tp|moe-tp)(\d+)", re.I)
 
 
 def count(rest: Sequence[str], stated: Stated) -> int:
     """Read a number of devices: "8 h100", "up to 8 x h100", "2 to 8 gpus", "8xh100", "2 nodes of 8
-    h100".
+    h100", and "x8" after the name of a system.
     """
+    if after := _TIMES_AFTER.fullmatch(joined(rest)):
+        stated.say_devices(int(after[1]), int(after[1]))
+        return 1
     start = next((n for words in _UP_TO if joined(rest, n := len(words.split())) == words), 0)
     least, rest = (1 if start else 0), rest[start:]
     if nodes := _of_nodes(rest):
@@ -46,13 +53,30 @@ def count(rest: Sequence[str], stated: Stated) -> int:
     if not start and joined(rest, 1, 1) in ("to", "-") and (last := _whole(joined(rest, 1, 2))):
         least, most, taken = most, last, 3
     word = joined(rest, 1, taken)
-    if word in (*_DEVICES, *_TIMES):
+    if word in (*DEVICES, *_TIMES):
         taken += 1
     found = _before_system(rest[taken:], least or most, most, start + taken, stated)
-    if found or word not in _DEVICES:
+    if found or word not in DEVICES:
         return found
     stated.say_devices(least or most, most)
     return start + taken
+
+
+def how_many(rest: Sequence[str], stated: Stated) -> int:
+    """Read a question for the number of devices: "how many h100", "minimum gpus"."""
+    start = next((n for words in _HOW_MANY if joined(rest, n := len(words.split())) == words), 0)
+    if not start:
+        return 0
+    unnamed = joined(rest, 1, start) in DEVICES
+    found = _before_system(rest[start:], 1, _SEARCHED, start, stated)
+    if unnamed and not found:
+        stated.say_devices(1, _SEARCHED)
+    if found or unnamed:
+        stated.say("rank", "devices")
+        stated.notes.append(
+            f'up to {_SEARCHED} devices are tried: say "up to 256" and their name for more'
+        )
+    return found or (start + 1 if unnamed else 0)
 
 
 def _of_nodes(rest: Sequence[str]) -> tuple[int, int] | None:

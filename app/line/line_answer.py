@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from app.line.sentence import sentence, words
 from app.question import literals
 from app.question.extras import extras_of
 from app.question.query import Query, Sources, ask
+from app.question.question import LOADS
 from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def answer(text: str, sources: Sources = dict, *, on_error: OnError = "raise") -
 
 
 def readable(text: str) -> Line:
-    """The parsed line, if it can be answered.
+    """The parsed line, if it can be answered; a plan without a load is of one user.
 
     Raises:
         InvalidValue: a part of it is not understood, or it names no model.
@@ -88,6 +89,12 @@ def readable(text: str) -> Line:
     line = read(text).understood()
     if "model" not in line.given:
         raise InvalidValue(f"the line {literals.brief(text)} needs a model: name one in it")
+    if line.verb == "plan" and not set(LOADS) & set(line.given):
+        return replace(
+            line,
+            given={**line.given, "concurrency": 1},
+            notes=(*line.notes, "no load is stated, so one user is taken: say 64 users or 20/s"),
+        )
     return line
 
 

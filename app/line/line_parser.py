@@ -1,13 +1,13 @@
 """A typed line as parameters of a question and a verb.
 
-Words may come in any order.  At every word the functions of `load_words`, `device_words` and
-`parameter_words` are tried, the most specific first; words that none of them accepts are
-unread, and are listed with the closest known words.
+Words may come in any order.  At every word the functions of `target_words`, `load_words`,
+`device_words` and `parameter_words` are tried, the most specific first; words that none of them
+accepts are unread, and are listed with the closest known words.
 """
 
 from collections.abc import Callable, Sequence
 
-from app.line import device_words, load_words, parameter_words
+from app.line import device_words, load_words, parameter_words, target_words
 from app.line.line import Line
 from app.line.stated_words import Stated
 from app.line.unread import Unread, not_understood
@@ -21,12 +21,16 @@ LONGEST = 1_000
 #: Gets the unread words; returns how many of them it accepts.
 Rule = Callable[[Sequence[str], Stated], int]
 _RULES: tuple[Rule, ...] = (
-    load_words.target,
+    target_words.target,
+    target_words.limit,
+    target_words.speed,
     parameter_words.any_of,
+    device_words.how_many,
     load_words.preset,
     parameter_words.option,
     load_words.lengths,
     load_words.cached,
+    load_words.rent,
     device_words.count,
     load_words.quantity,
     device_words.degree,
@@ -34,6 +38,7 @@ _RULES: tuple[Rule, ...] = (
     parameter_words.counted,
     parameter_words.name,
     parameter_words.choice,
+    target_words.asked_figure,
     parameter_words.filler,
 )
 

@@ -1,4 +1,4 @@
-"""Words about a load and its targets: "chat", "2k/500", "20/s", "p99 tpot < 30 ms".
+"""Words about a load: "chat", "2k/500", "20/s".
 
 Each function gets the unread words, stores what the first of them state, and returns
 their number, 0 if they are not of its kind.
@@ -9,39 +9,14 @@ from collections.abc import Sequence
 
 from app.line.presets import PRESETS
 from app.line.stated_words import Stated
-from app.line.vocabulary import NUMBERS, UNITS
+from app.line.vocabulary import NUMBERS, RATES, UNITS
 from app.line.words import is_number, joined, split_unit
-from app.planning.targets import figure, parse_targets
-from genz_core.errors import InvalidValue
 
-_CACHED = ("cached", "hits", "hit", "reused")
-_SHARE = re.compile(r"([\d.]+) ?% (\w+)|(\w+) ([\d.]+) ?%")
-_BELOW, _ABOVE = ("<", "<=", "under", "below"), (">", ">=", "over", "above")
-
-
-def target(rest: Sequence[str], stated: Stated) -> int:
-    """Read a target: "p99 tpot < 30 ms", "tpot p99 under 30ms", "usd_per_mtok<0.4"."""
-    for count in (2, 1):
-        name, sign = _figure(joined(rest, count)), joined(rest, 1, count)
-        if not name or sign not in (*_BELOW, *_ABOVE):
-            continue
-        value = joined(rest, 1, count + 1)
-        unit = joined(rest, 1, count + 2)
-        apart = unit in ("ms", "s", "us") and is_number(value)
-        compared = ">" if sign in _ABOVE else "<"
-        text = f"{name} {sign if sign[0] in '<>' else compared} {value}{unit if apart else ''}"
-        parse_targets(text)
-        stated.say("target", (text,))
-        return count + 2 + apart
-    return 0
-
-
-def _figure(words: str) -> str:
-    """The name of the figure that the words mean, "" if they mean none."""
-    try:
-        return figure(words).name
-    except InvalidValue:
-        return ""
+_RENT = re.compile(r"\$([\d.]+)(?: ?/ ?| per | an? )(?:h|hr|hour|gpu-hour)")
+#: A number such as "10,000".
+_GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
+_HITS = r"(cached|reused|hits?|(prefix )?cache( hits?)?( rate)?|prefix hits?)"
+_SHARE = re.compile(rf"(?P<first>[\d.]+) ?% {_HITS}|cached (?P<last>[\d.]+) ?%")
 
 
 def preset(rest: Sequence[str], stated: Stated) -> int:
@@ -66,11 +41,10 @@ def lengths(rest: Sequence[str], stated: Stated) -> int:
 
 
 def cached(rest: Sequence[str], stated: Stated) -> int:
-    """Read the cached share of prompts: "90% cached", "90 % cached", "cached 90%"."""
-    for count in (2, 3):
-        match = _SHARE.fullmatch(joined(rest, count))
-        if match and (match[2] or match[3]) in _CACHED:
-            stated.say_text("prefix_hits", f"{match[1] or match[4]}%")
+    """Read the cached share of prompts: "90% cached", "90 % prefix cache hits", "cached 90%"."""
+    for count in (6, 5, 4, 3, 2):
+        if match := _SHARE.fullmatch(joined(rest, count)):
+            stated.say_text("prefix_hits", f"{match['first'] or match['last']}%")
             return count
     return 0
 
@@ -78,6 +52,8 @@ def cached(rest: Sequence[str], stated: Stated) -> int:
 def quantity(rest: Sequence[str], stated: Stated) -> int:
     """Read a number with its unit: "20/s", "16 users", "2k in", "20 req / s"."""
     word = joined(rest)
+    if _GROUPED.fullmatch(word):
+        word = word.replace(",", "")
     number, unit = split_unit(word, tuple(UNITS))
     if number:
         _say_quantity(number, unit, stated)
@@ -91,6 +67,14 @@ def quantity(rest: Sequence[str], stated: Stated) -> int:
     return 0
 
 
+def rent(rest: Sequence[str], stated: Stated) -> int:
+    """Read the rent of a device: "$2/h", "$1.50 per hour"."""
+    for count in (3, 2, 1):
+        if match := _RENT.fullmatch(joined(rest, count)):
+            stated.say_text("price", match[1])
+            return count
+    return 0
+
+
 def _say_quantity(number: str, unit: str, stated: Stated) -> None:
-    per = unit if unit in ("/min", "/h") else ""
-    stated.say_text(UNITS[unit], f"{number}{per}")
+    stated.say_text(UNITS[unit], f"{number}{RATES.get(unit, '')}")

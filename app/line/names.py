@@ -74,7 +74,8 @@ def _whole(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> Named |
     text = " ".join(words)
     if len(words) == 1 and number_format(text):
         return Named({"weights": text})
-    if len(words) > 1 and any(map(_is_something, words[1:])):
+    one_system = fold(text) in hardware_db.spellings()
+    if len(words) > 1 and not one_system and any(map(_is_something, words[1:])):
         return None  # words of two names
     kinds: tuple[Callable[[str], Named | None], ...] = (_engine, _system, _model)
     return next((found for kind in kinds if (found := kind(text))), None)

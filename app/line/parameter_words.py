@@ -54,9 +54,18 @@ def named(rest: Sequence[str], stated: Stated) -> int:
         if joined(rest, 1, count) == "any" and one.name in VERBS["plan"].several:
             stated.searches = True
             return count + 1
-        if count < len(rest) and one.kind != "list":
-            return count + _value(one, rest[count:], stated)
+        if one.kind != "list":
+            start = count + (one.numeric and joined(rest, 1, count) == "of")
+            follows = joined(rest, 1, start)
+            return start + _value(one, rest[start:], stated) if _is_value(one, follows) else 0
     return 0
+
+
+def _is_value(one: Parameter, word: str) -> bool:
+    """Whether a word can be the value of the parameter before it."""
+    if one.numeric:
+        return any(map(str.isdigit, word))
+    return bool(word) and word not in FILLERS
 
 
 def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:

@@ -17,7 +17,7 @@ _PLACED = frozenset(
      "target", "devices", "system", "engine", "engine_version", *_DEGREES, "use")
 )  # fmt: skip
 #: Text for an empty value among several.
-_UNSAID = {"weights": "the checkpoint's format", "engine": "its usual engine"}
+_UNSAID = {"weights": "the checkpoint's format", "engine": "its default engine"}
 _VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simulate": "Simulate",
                "sensitivity": "Vary", "economics": "Price", "scale": "Follow the load of",
                "availability": "Keep up"}  # fmt: skip
@@ -94,14 +94,14 @@ def _parts(
         yield "for", f"the trace {q.trace}", ("trace",)
     else:
         yield "in", f"a batch of {q.batch:,}", ("batch",)
-    lengths = f"{quantities.tokens(q.isl)} / {quantities.tokens(q.osl)} tokens"
+    lengths = f"{quantities.count(q.isl)} / {quantities.count(q.osl)} tokens"
     yield "of", of("use") if "use" in several else lengths, ("isl", "osl")
     if q.prefix_hits:
         yield "", f"{q.prefix_hits:.3g} of each prompt cached", ("prefix_hits",)
     if q.target:
         yield "with", " and ".join(map(str, q.target)), ("target",)
     yield "on", _devices(q, verb, of("system"), searched), ("system", *_DEGREES, "devices")
-    engine = of("engine") or ("any engine" if "engine" in searched else "its usual engine")
+    engine = of("engine") or ("any engine" if "engine" in searched else "its default engine")
     engine = " ".join(filter(None, (engine, of("engine_version"))))
     yield "under", engine, ("engine", "engine_version")
     for name, value in {**q.changed(), **several}.items():

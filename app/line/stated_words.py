@@ -8,7 +8,7 @@ from app.question import literals
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS
 from app.question.query import read
-from app.question.question import LOADS
+from app.question.question import LOADS, STANDARD
 from app.question.verbs import VERBS
 from genz_core.errors import InvalidValue
 
@@ -20,7 +20,7 @@ class Stated:
     given: values by parameter, several of one as a tuple.  usual: those of a usual load, which
     `given` overrides.  devices: their least and greatest number, None if not stated.
     searches: whether the verb has to choose among values.  notes: how ambiguous names were
-    interpreted.
+    interpreted.  speed: output tokens/s of all users together, None if not stated.
     """
 
     given: dict[str, Any] = field(default_factory=dict)
@@ -28,6 +28,7 @@ class Stated:
     devices: tuple[int, int] | None = None
     searches: bool = False
     notes: list[str] = field(default_factory=list)
+    speed: float | None = None
 
     def value(self, one: Parameter, text: str) -> Any:
         """A value of a parameter from its text, several of them as a tuple.
@@ -97,13 +98,31 @@ class Stated:
         self.devices = (least, most)
         self.searches = self.searches or least != most
 
+    def say_speed(self, tokens_per_s: float) -> None:
+        """Store the output tokens/s of all users together.
+
+        Raises:
+            InvalidValue: the line has another.
+        """
+        if self.speed not in (None, tokens_per_s):
+            raise InvalidValue("tokens per time of all users are given twice: give them once")
+        self.speed = tokens_per_s
+        self.searches = True
+
     def values(self) -> dict[str, Any]:
         """All values by parameter; a usual load loses its number of users if the line has another
-        load.
+        load.  A speed of all users together is a target beside a load, otherwise the load: the
+        requests/s that need it.
         """
         loaded = set(LOADS) & set(self.given)
         usual = {name: v for name, v in self.usual.items() if not (loaded and name in LOADS)}
-        return {**usual, **self.given}
+        values = {**usual, **self.given}
+        if self.speed is None:
+            return values
+        if set(LOADS) & set(values):
+            wanted = f"output_tokens_per_s > {self.speed:.6g}"
+            return {**values, "target": (*values.get("target", ()), wanted)}
+        return {**values, "rate": self.speed / values.get("osl", STANDARD.osl)}
 
 
 def _each(value: Any) -> tuple[Any, ...]:

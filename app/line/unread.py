@@ -1,9 +1,11 @@
 """Words of a line that are not understood, with the closest known words."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.line import names
+from app.line.device_words import DEVICES
 from app.line.presets import PRESETS
 from app.line.verb import ASKED
 from app.line.vocabulary import UNITS, choices, parameters
@@ -11,6 +13,21 @@ from app.line.words import is_number
 from app.planning.targets import FIGURES
 from app.question import literals
 from genz_core.errors import InvalidValue
+from model_registry.finding.loading import names as model_names
+
+#: What a line may say in place of a word that states nothing alone.
+_EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "any": ("any engine", "any layout"),
+    "batch": ("batch 32",),
+    **dict.fromkeys(("max", "maximum", "most", "users", "user", "requests"), ("64 users", "20/s")),
+    **dict.fromkeys(DEVICES, ("8 h100", "h100, h200, b200")),
+    **dict.fromkeys(("bit", "bits", "4bit", "4-bit"), ("int4", "q4_k_m")),
+    **dict.fromkeys(("8bit", "8-bit"), ("int8", "fp8")),
+    "q4": ("q4_k_m", "int4"), "q5": ("q5_k_m",), "q6": ("q6_k",), "q8": ("q8_0", "int8"),
+}  # fmt: skip
+#: A model's size without its name, such as "70b".
+_SIZE = re.compile(r"\d+(\.\d+)?b", re.I)
+_MOST_NEAR = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +62,25 @@ def known_words() -> list[str]:
     return list(dict.fromkeys(words))
 
 
+def _of_size(size: str) -> tuple[str, ...]:
+    """Models whose names state the size."""
+    short = (name.rpartition("/")[2] for name in model_names())
+    return tuple(name for name in short if size.casefold() in name.casefold().split("-"))[
+        :_MOST_NEAR
+    ]
+
+
 def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
     """The number of first words that are not understood together, and their possible meanings."""
+    word = rest[0]
+    if word.casefold() in _EXAMPLES:
+        return 1, Unread(word, _EXAMPLES[word.casefold()])
     found = names.named(rest[: names.MOST_WORDS])
     if found and found[1].fits:
         count, named = found
         return count, Unread(" ".join(rest[:count]), named.fits, True)
-    word = rest[0]
-    if word.casefold() == "any":  # systems are named: "h100, b200"
-        return 1, Unread(word, ("any engine", "any layout"))
+    if _SIZE.fullmatch(word):
+        return 1, Unread(word, _of_size(word))
     low = {each.casefold(): each for each in known_words()}
     near = () if is_number(word) else literals.near(word, low)
     return 1, Unread(word, tuple(low[each] for each in near if each != word.casefold()))

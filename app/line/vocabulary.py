@@ -8,30 +8,33 @@ from app.question import groups
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS, in_group
 
+_TIMES: Mapping[str, str] = {
+    "s": "/s", "second": "/s", "min": "/min", "minute": "/min", "h": "/h", "hour": "/h",
+    "day": "/day",
+}  # fmt: skip
+#: The unit of a rate by the words after its number.
+RATES: Mapping[str, str] = {
+    **dict.fromkeys(("req/s", "rps", "qps", "a second", "requests a second"), "/s"),
+    **{
+        f"{what}{per}{time}".strip(): unit
+        for time, unit in _TIMES.items()
+        for per in ("/", " / ", " per ")
+        for what in ("", "requests")
+    },
+}
 #: Parameters of numbers, by the word after the number.
 UNITS: Mapping[str, str] = {
-    **dict.fromkeys(("users", "user", "concurrent", "clients"), "concurrency"),
     **dict.fromkeys(
-        (
-            "/s",
-            "req/s",
-            "requests/s",
-            "rps",
-            "qps",
-            "/min",
-            "/h",
-            "per second",
-            "a second",
-            "requests per second",
-            "requests a second",
-            "requests / s",
-        ),
-        "rate",
+        ("users", "user", "concurrent", "concurrent users", "concurrent requests", "clients"),
+        "concurrency",
     ),
-    **dict.fromkeys(("in", "tokens in", "in tokens", "prompt"), "isl"),
+    **dict.fromkeys(RATES, "rate"),
+    **dict.fromkeys(("in", "tokens in", "in tokens", "prompt", "context"), "isl"),
     **dict.fromkeys(("out", "tokens out", "out tokens", "answer"), "osl"),
     **dict.fromkeys(("turns", "turn"), "turns"),
     **dict.fromkeys(("replicas", "replica"), "replicas"),
+    **dict.fromkeys(("images", "image"), "images"),
+    **dict.fromkeys(("adapters", "loras"), "lora_adapters"),
 }
 #: Words that only connect others.
 FILLERS = frozenset(
@@ -40,11 +43,13 @@ FILLERS = frozenset(
         "by", "using", "run", "running", "is", "my", "what", "does", "do", "how", "fast",
         "requests", "request", "tokens", "token", "per", "each", "second", "have", "i", "carry",
         "can", "will", "would", "much", "cost", "costs", "serve", "serves", "serving", "way",
-        "it", "we", "me", "please",
+        "it", "we", "me", "please", "many", "take", "takes", "need", "needs", "compare", "vs",
+        "versus", "between", "which", "model", "slo", "sla", "million", "mac", "studio", "macbook",
+        "what's", "long", "latency", "goodput", "energy", "power", "draw", "rent", "speed",
     )
 )  # fmt: skip
 #: Numbers that are written as words.
-NUMBERS: Mapping[str, str] = {"one": "1", "two": "2", "four": "4", "eight": "8"}
+NUMBERS: Mapping[str, str] = {"one": "1", "single": "1", "two": "2", "four": "4", "eight": "8"}
 
 
 @cache

@@ -78,7 +78,7 @@ class Filled:
         if not self.differences:
             return ""
         named = "; ".join(map(str, self.differences))
-        return f"The run differs from what is priced, so no findings are stated: {named}."
+        return f"The run differs from the priced scenario, so there are no findings: {named}."
 
 
 # ------------------------------------------------------------------------------- filling

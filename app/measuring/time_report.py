@@ -205,8 +205,8 @@ def worth(
 
 
 def of_profile(compared: Compared) -> tuple[TimeReport, ...]:
-    """A report for each compared phase; none where what ran differs from what is priced, or where a
-    check of the phase fails.
+    """A report for each compared phase; none where the run differs from the priced scenario, or
+    where a check of the phase fails.
     """
     if compared.filled.differences:
         return ()

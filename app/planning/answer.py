@@ -24,11 +24,12 @@ from app.simulation.executor import HERE, Where
 from genz_core.common.progress import Cancel, Progress, never, part, silent
 
 _NOTES = (
-    "rates, lengths and figures are of the whole deployment in a steady state; TTFT, TPOT and E2E "
-    "are means where no percentile is named",
-    "plans are simulated: each meets its targets with arrivals that did not choose it; means are "
-    "at least those of the closed form where runs validate it; percentiles have no interval of "
-    "their own, their probability takes that of the mean; a plan that was not simulated has none",
+    "rates and figures cover the whole deployment in steady state; TTFT, TPOT and E2E are means "
+    "unless a percentile is named",
+    "plans are simulated: each meets the targets with arrivals that were not used to choose it; "
+    "means are never below the closed form where measured runs validate it; percentiles have no "
+    "interval, so their probability uses that of the mean; a plan that was not simulated has no "
+    "percentiles",
 )
 
 
@@ -118,7 +119,7 @@ def _fewest(found: Found, short: Shortlist) -> int | None:
 
 def _unjudged(query: Query) -> list[str]:
     left = ", ".join(map(str, not_judged(query)))
-    return [f"answers of one token have no gap, so all meet {left}"] if left else []
+    return [f"outputs of one token have no TPOT, so all requests meet {left}"] if left else []
 
 
 def _unpriced(found: Found) -> list[str]:

@@ -115,7 +115,7 @@ def _pools(together: Family, apart: Family, found: Found) -> Pays:
     words = _pools_words(unit, loads, without, with_it)
     name = unit.replace(" ", "_").replace("/", "_per_")
     first, second, third = (tuple(map(float, column)) for column in (loads, without, with_it))
-    return Pays("prompts read apart", name, "devices", first, second, third, words)
+    return Pays("separate prefill pool", name, "devices", first, second, third, words)
 
 
 def _under(family: Family, query: Query) -> Family:
@@ -150,9 +150,9 @@ def _stops(what: str, unit: str, loads: Array, without: Array, with_it: Array) -
     last = int(np.flatnonzero(better)[-1])
     later = np.flatnonzero(known & (np.arange(loads.size) > last))
     if not later.size:
-        return f"{what} pay at every load that fits, up to {loads[last]:g} {unit}: {first}"
+        return f"{what} pay off at every load that fits, up to {loads[last]:g} {unit}: {first}"
     return (
-        f"{what} pay up to {loads[last]:g} {unit} ({first}, {gain[last]:.3g} there) but not at "
+        f"{what} pay off up to {loads[last]:g} {unit} ({first}, {gain[last]:.3g} there) but not at "
         f"{loads[later[0]]:g} ({gain[later[0]]:.3g})"
     )
 

@@ -89,16 +89,14 @@ def _easier_targets(found: Found) -> Iterator[Change]:
     slack = ranked.slack(candidates)
     if np.isfinite(slack).any():
         factor = float(np.exp(-slack.max()))
-        yield Change(
-            "targets", f"all targets together eased by a factor of {factor:.3g}", "", factor
-        )
+        yield Change("targets", f"all targets relaxed by a factor of {factor:.3g}", "", factor)
 
 
 def _eased(target: Target, best: float) -> str:
     sign = "<" if target.below else ">"
     return (
-        f"{target.figure.name} {sign} {target.figure.shown(best)} in place of "
-        f"{target.figure.shown(target.value)}, all else kept"
+        f"{target.figure.name} {sign} {target.figure.shown(best)} instead of "
+        f"{target.figure.shown(target.value)}, everything else unchanged"
     )
 
 
@@ -110,7 +108,7 @@ def _other_spaces(found: Found) -> Iterator[Change]:
         more = _answer(_among(query, most + 1, most * factor))
         if more is not None:
             count = int(more.found.candidates.columns["devices"][more.at].min())
-            yield Change("devices", f"{count} devices in place of {most}", "", count)
+            yield Change("devices", f"{count} devices instead of {most}", "", count)
             break
     for share in _LESS:
         less = _answer(demand.times(query, share))
@@ -120,7 +118,9 @@ def _other_spaces(found: Found) -> Iterator[Change]:
     if _in_sixteen_bits(found):
         lighter = _answer(replace(query, several={**query.several, "weights": ("fp8",)}))
         if lighter is not None:
-            yield Change("weights", "weights in fp8, where the answers stay good enough", "fp8")
+            yield Change(
+                "weights", "weights in fp8, if the quality of the outputs stays sufficient", "fp8"
+            )
 
 
 def _among(query: Query, least: int, most: int) -> Query:

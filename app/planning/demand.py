@@ -83,7 +83,7 @@ def at_means(query: Query) -> Query:
     lasting = float(np.ptp(arrival)) if len(arrival) > 1 else 0.0
     if lasting <= 0.0:
         raise InvalidValue(
-            "the trace has no two requests apart in time: give a concurrency in its place"
+            "all requests of the trace arrive at the same time: give a concurrency instead"
         )
     means = replace(
         q,

@@ -92,7 +92,7 @@ def price(family: Family, query: Query) -> Candidates:
     if not decodes(family):
         return aggregated.empty(family)
     if family.speculation is not None and sharing.branches(family.question) > 1:
-        raise InvalidValue("several drafted answers to one prompt are not priced")
+        raise InvalidValue("speculative decoding with several outputs per prompt is not modelled")
     told = query, family.resolved.engine.name
     decode = _one_stage(shapes(family.resolved.model, family.system, *told, family.copies), query)
     prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, *told, 0), query)
@@ -111,10 +111,10 @@ def decodes(family: Family) -> bool:
 def why_empty(family: Family) -> str:
     """Why a family without candidates has none."""
     if family.prefill is None:
-        return "no degrees split the model over so few devices"
+        return "the model cannot be split over so few devices"
     if not decodes(family):
-        return "an answer of one token ends with its prompt: nothing is decoded"
-    return "no workers of both pools hold the model on so few devices"
+        return "an output of one token needs no decode steps"
+    return "the devices are too few for workers of both pools that hold the model"
 
 
 def _held(resolved: Resolved, degrees: Array) -> Array:
@@ -167,8 +167,8 @@ def _refuse_too_many(sizes: Sequence[Array], most: int) -> None:
     writers = np.maximum((most - readers) // sizes[1][None, None, :], 0.0)
     if (count := int(writers.sum())) > (limit := LIMITS["cells"].most):
         raise InvalidValue(
-            f"{count:,} deployments with a separate prefill pool; at most {limit:,} are "
-            "priced at once: give fewer devices or degrees"
+            f"{count:,} deployments with a separate prefill pool, more than the {limit:,} that one "
+            "plan may have: give fewer devices or parallelism degrees"
         )
 
 
@@ -212,11 +212,10 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
 def _refuse(question: Question) -> None:
     """Refuse options that are not priced with prefill workers."""
     if tiers := tiers_of(question):
-        raise InvalidValue(f"cache tiers of prefill workers: not priced in closed form; simulate "
-                           f"them, or leave out {tiers[0]}_cache_gib")  # fmt: skip
+        raise InvalidValue("cache tiers of prefill workers are not modelled in closed form: "
+                           f"simulate them, or leave out {tiers[0]}_cache_gib")  # fmt: skip
     if question.batch_wait:
-        raise InvalidValue("prompts that wait for others (batch_wait): not priced with a prefill "
-                           "pool; leave it out")  # fmt: skip
+        raise InvalidValue("batch_wait is not modelled with a prefill pool: leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,9 +351,9 @@ def _statuses(
     status[~(load.use < 1.0) & (status == "ok")] = OVERLOADED
     status[~fits] = OUT_OF_MEMORY
     sentences = {
-        "missing_spec": "the systems state no link that reaches both pools",
+        "missing_spec": "no known link of the systems reaches both pools",
         OVERLOADED: "the slower pool does not sustain the load",
-        OUT_OF_MEMORY: "a worker of one pool does not hold the weights and one sequence",
+        OUT_OF_MEMORY: "in one pool, a worker cannot hold the weights and one sequence",
     }
     messages = {
         int(np.flatnonzero(status == code)[-1]): words

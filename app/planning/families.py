@@ -306,7 +306,7 @@ def _drafting(family: Family, query: Query, left: list[LeftOut]) -> Iterator[Fam
         plain = family.resolved
         try:
             if sharing.adapters(query.question):
-                raise InvalidValue("drafts combined with LoRA adapters are not priced")
+                raise InvalidValue("speculative decoding with LoRA adapters is not modelled")
             meant = query.objects.get(draft, "")
             wanted = asking_for(plain, **stated)
             speculation = drafting.speculation(wanted.scenario, plain.model, meant)

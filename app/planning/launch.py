@@ -123,7 +123,7 @@ def launch(family: Family, row: Mapping[str, float], query: Query) -> Launch:
     context = _context(family, query)
     flags = engine_flags().get(engine)
     if flags is None:
-        return Launch((), (f"no launch lines are kept for {engine}",))
+        return Launch((), (f"no launch commands are known for {engine}",))
     lines: list[str] = []
     notes: list[str] = []
     files: dict[str, str] = {}
@@ -223,7 +223,10 @@ def _words(
         named["memory_fraction"] = f"memory_fraction = {settings['memory_fraction']}"
     known = {*options, *kept, *said_of}
     unsaid = [said for name, said in named.items() if name in settings and name not in known]
-    notes += [f"no option is kept here for {said}: see its documentation" for said in unsaid]
+    notes += [
+        f"the option for {said} is not known here: see the engine's documentation"
+        for said in unsaid
+    ]
     if pool.nodes > 1:
         notes.insert(0, f"a {pool.role or 'replica'} spans {pool.nodes} nodes")
     if "DRAFT" in values["draft"] and any("DRAFT" in text for text in (*words, str(merged))):
@@ -330,7 +333,7 @@ def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
     if not weights or weights in _SIXTEEN_BITS:
         return []
     if weights.startswith("fp8") and "quantize_fp8" in flags["options"]:
-        return ["weights are quantised when they are loaded: check the answers"]
+        return ["weights are quantised when they are loaded: check the quality of the outputs"]
     return [f"{model} has to be a checkpoint with {bulk_format(family.resolved.model)} weights"]
 
 

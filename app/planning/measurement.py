@@ -93,7 +93,7 @@ def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
     loops = f"{loads} closed loops" if loads > 1 else "a closed loop"
     what = f"{loops} of users on one replica ({each} x {device})"
     if family.prefill is not None or family.speculation is not None or family.beyond:
-        return f"{what}: nothing measured validates deployments of this kind, this run would"
+        return f"{what}: no measurement validates deployments of this kind yet; this run would"
     if not family.resolved.engine.measured_on:
         return f"{what} calibrate {family.resolved.engine.name} there, where it was not measured"
     return f"{what} calibrate {family.resolved.engine.name} for this model there"

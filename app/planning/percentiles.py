@@ -138,7 +138,7 @@ def _refuse(family: Family) -> None:
     """Refuse options that the simulation does not support."""
     q = family.question
     unknown = {
-        "several answers to a prompt": sharing.branches(q) > 1,
+        "several outputs per prompt": sharing.branches(q) > 1,
         "a prefix cache on the host": q.prefix_tier == "host",
         "weights or caches on the host": bool(family.spill),
     }

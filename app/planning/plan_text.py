@@ -7,6 +7,9 @@ from app.planning.targets import FIGURES
 from app.wording import quantities
 
 _MOST_OTHERS = 8
+_LIMIT_THE_WAIT = ("ttft", "e2e")
+#: From this time, and this multiple of the bound, a first token is said to wait.
+_LONG_WAIT_S, _LONG_WAIT = 1.0, 10.0
 
 
 def sentences(named: Mapping[str, Any]) -> list[str]:
@@ -59,7 +62,7 @@ def chance(plan: Mapping[str, Any]) -> str:
 
 def _pays(named: Mapping[str, Any]) -> Iterator[str]:
     if named["pays"]:
-        yield "\nwhere it pays, by load:"
+        yield "\nbreak-even by load:"
     for one in named["pays"]:
         yield f"  {one['words']}"
 
@@ -74,16 +77,19 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
         if share is not None:
             yield f"margin to {FIGURES[name].title}: {quantities.percent(share)}"
     yield f"percentiles: {best['percentiles']}"
+    if waits := long_wait(named):
+        yield waits
     if best["choices_like_it"]:
-        yield f"choices like this one {best['choices_like_it']['words']}"
+        yield f"similar choices {best['choices_like_it']['words']}"
     yield from beside(named)
     if found := named["settling"]:
-        yield f"what would settle it: {found['words']}:"
+        yield f"a measurement that would decide: {found['words']}:"
         yield f"  {found['command']}"
     fewest = named["fewest_devices"]
     if fewest and fewest["devices"] < best["devices"]:
         yield (
-            f"fewest devices that do: {fewest['devices']} x {fewest['system']}, {fewest['engine']}"
+            f"fewest devices that meet the targets: {fewest['devices']} x {fewest['system']}, "
+            f"{fewest['engine']}"
         )
     yield ""
     yield f"start it ({best['engine']} {best['launch_version']}):"
@@ -97,17 +103,34 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {best['guard']}"
 
 
+def long_wait(named: Mapping[str, Any]) -> str:
+    """A sentence on first tokens of the best plan that wait long because no target limits them,
+    "" where they do not.
+    """
+    best = named["plans"][0]
+    limited = any(
+        target.partition(" ")[0].startswith(_LIMIT_THE_WAIT) for target in named["targets"]
+    )
+    ttft, bound = best["ttft_s"] or 0.0, best["bound_ttft_s"] or 0.0
+    if limited or ttft < _LONG_WAIT_S or ttft < _LONG_WAIT * bound:
+        return ""
+    return (
+        f"no target limits the wait for a first token: it takes {quantities.seconds(ttft)} under "
+        "this load; add one such as ttft < 2s"
+    )
+
+
 def beside(named: Mapping[str, Any]) -> list[str]:
     """The gamble and the safe choice beside the best plan, in words; "" where there are none."""
     said = []
-    for name, called in (("gamble", "the gamble beside it"), ("safe", "the safe choice beside it")):
+    for name, called in (("gamble", "riskier alternative"), ("safe", "safer alternative")):
         if other := named[name]:
             better = other["better_by"]
             said.append(
                 f"{called}: {with_prefill(other)} on {other['system']}, {other['engine']}: "
                 f"{FIGURES[named['ranked_by']].words} {quantities.percent(abs(better))} "
-                f"{'better' if better > 0 else 'worse'}, targets met with {chance(other)} in place "
-                f"of {chance(named['plans'][0])}"
+                f"{'better' if better > 0 else 'worse'}, meets the targets with {chance(other)} "
+                f"instead of {chance(named['plans'][0])}"
             )
     return said
 
@@ -150,10 +173,10 @@ def short(plan: Mapping[str, Any]) -> str:
 
 def _help(named: Mapping[str, Any]) -> Iterator[str]:
     if not named["plans"]:
-        yield f"\n{none_words(named)}{'; one would with:' if named['changes'] else ''}"
+        yield f"\n{none_words(named)}{'; there would be one with:' if named['changes'] else ''}"
     yield from (f"  {change['words']}" for change in named["changes"])
     if measured := named["measurement"]:
-        yield f"\nto narrow the interval of {measured['figure']}: {measured['words']}:"
+        yield f"\nto narrow the interval of {measured['figure']}, measure {measured['words']}:"
         yield f"  {measured['command']}"
     for left in named["left_out"]:
         yield f"left out: {left['what']}: {left['why']}"

@@ -96,7 +96,7 @@ def scores(pairs: Mapping[str, tuple[Array, Array]]) -> list[Row]:
                 "target": name.removesuffix("_s"),
                 "targets": chance.size,
                 "score": round(float(np.mean((chance - met) ** 2)), 4),
-                "score of the mean": round(float(np.var(met)), 4),
+                "score of the base rate": round(float(np.var(met)), 4),
                 "largest gap %": round(max(gaps), 1),
             }
         )
@@ -110,27 +110,28 @@ def document(records: Sequence[Mapping[str, Any]], day: str = "") -> str:
     """
     pairs = chances(records)
     parts = [
-        "# How often targets are met by what probability",
+        "# How often targets are met at each predicted probability",
         "Written by `ridgeline validate plan --write-docs docs/plan-probability.md`, "
         f"{day or today()}.",
-        "For every measured serving run that ships, targets at "
-        f"{', '.join(f'{factor:g}' for factor in FACTORS)} times its predicted TTFT and TPOT: the "
-        "probability that [the planner](planning.md) gives to meeting each, and both together as "
-        "if they erred independently, beside the share that the measured figures met. The rows "
-        "are those that fitted the engines' constants; the intervals behind the probability come "
-        "from points not used in the fit. Where met is less than the probability, the planner was "
-        "too sure.",
+        "For every shipped measured serving run, targets are set at "
+        f"{', '.join(f'{factor:g}' for factor in FACTORS)} times its predicted TTFT and TPOT. The "
+        "table compares the probability that [the planner](planning.md) assigns to meeting each "
+        "target (and both, assuming independent errors) with the share of measured figures that "
+        "met it. The runs were also used to fit the engines' constants; the intervals behind the "
+        "probability come from points not used in the fit. Where *met* is lower than the "
+        "probability, the planner was overconfident.",
         render(table(pairs), TableFormat.markdown),
-        "The mean squared error of the probability, beside that of saying the mean of all:",
+        "Mean squared error of the probability (Brier score), and of always predicting the overall "
+        "share:",
         render(scores(pairs), TableFormat.markdown),
         "## Probability of the chosen plan",
-        "A plan chosen as the best of many predictions tends to have errors in its favour. For "
-        "every question on measured frontiers (`ridgeline validate decisions`), with what its "
-        "runs share left out of the fit: the probability that the chosen deployment meets its "
-        "target, corrected as in the planner, and the share of deployments that did. The band "
-        "holds 90 % of such shares if the probabilities are right. Probabilities below one half "
-        "were stated where no surer candidate existed; such targets were met more often than "
-        "stated.",
+        "The best of many predictions tends to have errors in its favour. The table covers every "
+        "decision on measured frontiers (`ridgeline validate decisions`), with the runs, model or "
+        "GPU of the decision left out of the fit. It compares the probability that the chosen "
+        "deployment meets its target, corrected as in the planner, with the share of chosen "
+        "deployments that did. If the probabilities are right, 90 % of such shares lie in the "
+        "band. Probabilities below one half occur where no better candidate existed; those targets "
+        "were met more often than predicted.",
         render(of_choices(), TableFormat.markdown),
     ]
     return "\n\n".join(parts) + "\n"

@@ -54,7 +54,7 @@ def settling(found: Found, short: Shortlist) -> Settling | None:
     run = measurement.at_its_load(family, row, found.targets)
     each = int(row["tp"] * row["pp"] * row["dp"])
     words = (
-        f"one closed loop at its own load on one replica of the riskier one ({each} x "
+        f"one closed loop at its planned load on one replica of the riskier plan ({each} x "
         f"{family.system.name}): it meets the targets with a chance of "
         f"{quantities.chance(daring.probability)}, "
         f"and its {found.ranking.by.words} is {quantities.percent(wins)} better"

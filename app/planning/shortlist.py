@@ -105,14 +105,14 @@ def shortlist(
     if question.simulate:
         return _Trials(found).shortlist(progress, cancelled, most)
     plans = [
-        Plan(int(at), float(found.probability[at]), None, "not asked for")
+        Plan(int(at), float(found.probability[at]), None, "not requested")
         for at in found.order[: question.top]
     ]
     result = Shortlist(found.candidates, plans)
     for at in _gambles(found, result)[:1]:
-        result.gamble = Plan(at, float(found.probability[at]), None, "not asked for")
+        result.gamble = Plan(at, float(found.probability[at]), None, "not requested")
     for at in _safe(found, result)[:1]:
-        result.safe = Plan(at, float(found.probability[at]), None, "not asked for")
+        result.safe = Plan(at, float(found.probability[at]), None, "not requested")
     return result
 
 

@@ -86,7 +86,7 @@ def sweep_axes(given: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
     points = given.get("points", [{}])
     if not isinstance(points, Sequence) or isinstance(points, str) or not points:
         raise InvalidValue(
-            "points: give a list of rows, each with the values that differ from the rest"
+            "points: give a list of rows, each with the values that differ from the shared ones"
         )
     shared = {name: value for name, value in given.items() if name != "points"}
     blocks: list[Block] = []

@@ -102,7 +102,7 @@ def _axes(query: Query, sources: Sources) -> SweepAxes:
     named = query.named("model")
     if isinstance(named, Path) and named.suffix in _YAML:  # a text is always a name
         if query.given - {"model"} or query.question.system != STANDARD.system:
-            raise InvalidValue("a file of axes states all axes: give no others with it")
+            raise InvalidValue("a sweep file states all axes: give no others in addition")
         return sweep_axes.sweep_axes(yaml_document.read(named), sources)
     return sweep_axes.of_asked(query, sources)
 

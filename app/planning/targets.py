@@ -186,7 +186,7 @@ def parse_targets(text: str) -> tuple[Target, ...]:
     named = [target.figure.name for target in targets]
     twice = next((name for name in named if named.count(name) > 1), "")
     if twice:
-        raise InvalidValue(f"{twice} has two targets: give the stricter one")
+        raise InvalidValue(f"{twice} has two targets: give only the stricter one")
     return targets
 
 
@@ -231,8 +231,8 @@ def _target(term: str) -> Target:
     below = sign.startswith("<")
     if below != asked.smaller:
         better = "<" if asked.smaller else ">"
-        raise InvalidValue(f"target {term!r}: less is {'better' if asked.smaller else 'worse'} "
-                           f"of {asked.name}; write {better}")  # fmt: skip
+        raise InvalidValue(f"target {term!r}: for {asked.name} lower is "
+                           f"{'better' if asked.smaller else 'worse'}; write {better}")  # fmt: skip
     return Target(asked, below, _value(term, number) * scales[unit])
 
 

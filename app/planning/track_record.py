@@ -27,7 +27,7 @@ def of_choices(family: Family) -> dict[str, Any] | None:
     row = given_away(split)
     if row is None:
         return None
-    share = row["given away %"]
+    share = row["throughput lost %"]
     words = (
         f"gave away {share:.3g} % of the throughput on measured frontiers on average, and less "
         f"than 5 % in {row['within 5 % of the best %']:.3g} of 100 ({row['questions']:,} "

@@ -70,7 +70,9 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
 
 
 def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
-    """The candidate of a family that is closest to the targets, and what it misses."""
+    """The candidate of a family that is closest to the targets, and what it misses; of overloaded
+    ones, the one that sustains the most.
+    """
     candidates = found.candidates
     near = np.where(mine, slack, -np.inf)
     if np.isfinite(near).any():
@@ -82,11 +84,14 @@ def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
         return Loser(family, at, _missed(found, candidates, at))
     counted = Counter(candidates.status[mine].tolist())
     status, many = counted.most_common(1)[0]
-    at = int(np.flatnonzero(mine & (candidates.status == status))[-1])
+    alike_ones = np.flatnonzero(mine & (candidates.status == status))
+    load = candidates.columns["utilisation"][alike_ones]
+    least = status == OVERLOADED and np.isfinite(load).any()
+    at = int(alike_ones[np.nanargmin(load) if least else -1])
     said = candidates.messages.get(at) or _REASONS.get(status, status)
     replicas, tried = int(candidates.columns["replicas"][at]), int(mine.sum())
     each = f"on each of {replicas:,} replicas " if replicas > 1 else ""
-    alike = f" (so for {many:,} of {tried:,} deployments)" if tried > 1 else ""
+    alike = f" (the same holds for {many:,} of {tried:,} deployments)" if tried > 1 else ""
     return Loser(family, at, f"{each}{said}{alike}")
 
 
@@ -105,15 +110,15 @@ def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = 
         chance = float(found.probability[at])
         if np.isnan(chance):
             if found.ranking.confidence:
-                return "not validated, but a confidence is required"
-            return "not validated in closed form; simulate to know"
-        return f"meets the targets with {quantities.chance(chance)} only"
+                return "not validated, but a minimum confidence is set"
+            return "not validated in closed form; needs a simulation"
+        return f"meets the targets with only {quantities.chance(chance)}"
     return "; ".join(said)
 
 
 def _miss(target: Target, value: float, *, simulated: bool) -> str:
     if np.isnan(value):
-        return f"{target}: no such figure; a system without a price or a power has none"
+        return f"{target}: not known, because the system has no price or power on record"
     sign = "above" if target.below else "below"
     shown = target.figure.shown
     guess = "about " if target.figure.percentile and not simulated else ""
@@ -135,7 +140,7 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
     by, columns = found.ranking.by, found.candidates.columns
     mine, theirs = float(columns[by.column][at]), float(columns[by.column][best])
     if np.isnan(mine):
-        return f"has no {by.title}: the system states no price"
+        return f"has no {by.title}: no price is known for the system"
     if theirs and abs(mine / theirs - 1.0) > _ALIKE:
         return f"{by.title} {_to_four(by, mine)} against {_to_four(by, theirs)}"
     fewer = columns["devices"][at] - columns["devices"][best]

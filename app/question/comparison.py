@@ -32,22 +32,22 @@ CATEGORIES: Mapping[str, str] = {
     "sequence_parallel": "sequence parallelism",
     "expert_imbalance": "unevenly loaded experts",
     "redundant_experts": "redundant experts",
-    "overlap": "an overlap of exchange and compute",
-    "order": "a placement of the degrees",
+    "overlap": "overlapped all-to-all",
+    "order": "a placement of the parallelism degrees",
     "cached": "cached prompts",
     "offload": "weights, caches or experts on the host",
-    "drafts": "drafted tokens",
-    "sharing": "prompts or answers in common",
+    "drafts": "speculative decoding",
+    "sharing": "shared prompts, sampled outputs or beams",
     "spill": "weights, caches or experts on the host",
-    "audio_s": "sound",
-    "denoising": "refinement of whole blocks",
+    "audio_s": "audio",
+    "denoising": "block diffusion",
 }
 _FORMATS: Mapping[str, str] = {
     "weights": "{} weights",
     "experts": "{} experts",
     "kv": "{} caches",
     "activations": "{} activations",
-    "compute": "products forced to {}",
+    "compute": "arithmetic forced to {}",
 }
 #: Numbers of a load beside users and lengths, with the value at which each has no effect.
 _LIMITS: Mapping[str, float] = {

@@ -18,15 +18,15 @@ class Targets:
         group=TARGETS, label="Targets",
     )  # fmt: skip
     ttft_target_s: float | None = parameter(
-        "number", None, "Largest time to first token of a good request, in seconds.", unit="s",
+        "number", None, "Goodput target: maximum time to first token of a request.", unit="s",
         least=0.0, most=_SECONDS, label="TTFT target", group=TARGETS, aliases=("ttft_target",),
     )  # fmt: skip
     tpot_target_s: float | None = parameter(
-        "number", None, "Largest time between tokens of a good request, in seconds.", unit="s",
+        "number", None, "Goodput target: maximum time per output token of a request.", unit="s",
         least=0.0, most=_SECONDS, label="TPOT target", group=TARGETS, aliases=("tpot_target",),
     )  # fmt: skip
     e2e_target_s: float | None = parameter(
-        "number", None, "Largest duration of a good request, in seconds.", unit="s",
+        "number", None, "Goodput target: maximum end-to-end latency of a request.", unit="s",
         least=0.0, most=_SECONDS,
         label="E2E target", group=TARGETS, aliases=("e2e_target",),
     )  # fmt: skip
@@ -38,12 +38,13 @@ class Prices:
 
     price: Any = parameter(
         "text", "",
-        "Rent of a device-hour in US dollars, or by system: h200=3.5,mi300x=2; by default as "
-        "published.",
+        "Rent per device-hour in US dollars, or by system: h200=3.5,mi300x=2; by default the "
+        "published rent.",
         group=PRICES, label="Rent of a device [$/h]", also=("number", "prices"), aliases=("rent",),
     )  # fmt: skip
     capex: float = parameter(
-        "number", 0.0, "Price of a device including its share of server and network; 0: rented.",
+        "number", 0.0,
+        "Purchase price of a device, including its share of server and network; 0: rented.",
         unit="$", least=0.0, most=1e12, group=PRICES,
     )  # fmt: skip
     lifetime: float = parameter(
@@ -59,53 +60,58 @@ class Prices:
         most=1000.0, group=PRICES,
     )  # fmt: skip
     pue: float | None = parameter(
-        "number", None, "Power of the site over that of its machines (PUE); by default the "
-        "average.",
+        "number", None,
+        "Power usage effectiveness of the site (PUE); by default the industry average.",
         least=1.0, most=100.0, group=PRICES,
     )  # fmt: skip
     host_power: float | None = parameter(
-        "number", None, "Host and server power per device; by default as known for the system.",
+        "number", None, "Host and server power per device; by default the system's figure.",
         unit="W", least=0.0, most=1e6, group=PRICES,
     )  # fmt: skip
     network_power: float | None = parameter(
-        "number", None, "Power of switches and optics per device; by default an estimate.",
+        "number", None, "Switch and optics power per device; by default an estimate.",
         unit="W", least=0.0, most=1e6, group=PRICES,
     )  # fmt: skip
     electricity: float = parameter(
         "number", 0.10, "Price of electricity.", unit="$/kWh", least=0.0, most=1e3, group=PRICES,
     )  # fmt: skip
     carbon: float = parameter(
-        "number", 0.0, "Grams of CO2 per kWh of the grid; 0: not stated.", unit="g/kWh",
+        "number", 0.0, "Carbon intensity of the grid in grams of CO2 per kWh; 0: unknown.",
+        unit="g/kWh",
         least=0.0, most=1e5, group=PRICES,
     )  # fmt: skip
     power: float = parameter(
-        "number", 0.0, "Measured power of a device; 0: from the power model.", unit="W",
+        "number", 0.0, "Measured power per device; 0: use the power model.", unit="W",
         least=0.0, most=1e6, group=PRICES,
     )  # fmt: skip
     api_in: float = parameter(
-        "number", 0.0, "Price of an API's input tokens; 0: not stated.", unit="$/Mtok", least=0.0,
+        "number", 0.0, "An API's price of input tokens, to compare with; 0: no comparison.",
+        unit="$/Mtok", least=0.0,
         label="API price, input",
         most=1e6, group=PRICES,
     )  # fmt: skip
     api_out: float = parameter(
-        "number", 0.0, "Price of an API's output tokens; 0: not stated.", unit="$/Mtok",
+        "number", 0.0, "An API's price of output tokens, to compare with; 0: no comparison.",
+        unit="$/Mtok",
         label="API price, output",
         least=0.0, most=1e6, group=PRICES,
     )  # fmt: skip
     host_cache_price: float | None = parameter(
-        "number", None, "Rent of host memory for cached prefixes; by default as published.",
+        "number", None, "Rent of host memory for cached prefixes; by default the published price.",
         unit="$/GiB-h", least=0.0, most=1e3, group=PRICES,
     )  # fmt: skip
     disk_cache_price: float | None = parameter(
-        "number", None, "Rent of disk for cached prefixes; by default as published.",
+        "number", None, "Rent of disk for cached prefixes; by default the published price.",
         unit="$/GiB-h", least=0.0, most=1e3, group=PRICES,
     )  # fmt: skip
     remote_cache_price: float | None = parameter(
-        "number", None, "Rent of other machines' memory; by default as published.",
+        "number", None,
+        "Rent of other machines' memory for cached prefixes; by default the published price.",
         unit="$/GiB-h", least=0.0, most=1e3, group=PRICES,
     )  # fmt: skip
     peak_rate: float = parameter(
-        "number", 0.0, "Requests per second in the busiest hour; 0: what one replica sustains.",
+        "number", 0.0,
+        "Requests per second in the busiest hour; 0: the rate that one replica sustains.",
         unit="1/s", least=0.0, most=1e9, group=PRICES,
     )  # fmt: skip
     day: Any = parameter(
@@ -113,7 +119,7 @@ class Prices:
         group=PRICES, also=("numbers",),
     )  # fmt: skip
     cached: float = parameter(
-        "number", 50.0, "Share of the prompt for which the price of cached tokens is computed.",
+        "number", 50.0, "Cached share of the prompt, for the price of cached tokens.",
         unit="%", least=0.0, most=100.0, group=PRICES,
     )  # fmt: skip
 
@@ -123,12 +129,13 @@ class Search:
     """The space of a search, and the ranking of its results."""
 
     devices: Any = parameter(
-        "text", "1:8", 'Smallest and largest number of devices of the whole deployment: "1:64".',
+        "text", "1:8", 'Minimum and maximum number of devices of the whole deployment: "1:64".',
         group=SEARCH,
         also=("number", "numbers"),
     )  # fmt: skip
     pools: Any = parameter(
-        "list", (), "Deployments to try; by default both. Disaggregated: with a separate prefill "
+        "list", (),
+        "Kinds of deployment to try; by default both. Disaggregated: with a separate prefill "
         "pool.",
         choices=("aggregated", "disaggregated"), group=SEARCH, aliases=("kind",),
     )  # fmt: skip
@@ -137,7 +144,8 @@ class Search:
         group=SEARCH, label="Prompts on another system",
     )  # fmt: skip
     rank: str = parameter(
-        "text", "", "Figure that ranks the plans; by default cost, or devices without a price.",
+        "text", "",
+        "Figure to rank the plans by; by default cost, or devices if no price is known.",
         group=SEARCH,
         label="Rank by",
     )  # fmt: skip
@@ -153,10 +161,13 @@ class Search:
         label="Simulate the best",
     )  # fmt: skip
     break_even: bool = parameter(
-        "truth", False, "Also find the load at which drafts and prefill pools no longer pay off.",
-        group=SEARCH, label="Where drafts and pools pay", aliases=("pays",),
+        "truth", False,
+        "Also find the load above which speculative decoding and prefill pools no longer pay "
+        "off.",
+        group=SEARCH, label="Break-even of drafts and pools", aliases=("pays",),
     )  # fmt: skip
     change: float = parameter(
-        "number", 10.0, "Change of each resource, up and down.", unit="%", least=0.0, above=True,
+        "number", 10.0, "Relative change of each resource, up and down.", unit="%", least=0.0,
+        above=True,
         most=1000.0, group=SEARCH,
     )  # fmt: skip

@@ -40,20 +40,22 @@ class Deployment:
 
     # ------------------------------------------------------------------------- number formats
     weights: str = parameter(
-        "text", "", "Weight format, or a pair such as w8a8; by default the checkpoint's own.",
+        "text", "", "Weight format, or a pair such as w8a8; by default the checkpoint's.",
         group=FORMATS, aliases=("quantization",),
     )  # fmt: skip
     moe_weights: str = parameter(
-        "text", "", "Weight format of the experts; by default as `weights`.",
+        "text", "", "Weight format of the experts; by default `weights`.",
         group=FORMATS, label="Expert weights",
     )  # fmt: skip
     kv: str = parameter(
-        "text", "", "Format of the KV cache; by default the checkpoint's, else 16 bit.",
+        "text", "", "KV cache format; by default the checkpoint's, else 16 bit.",
         group=FORMATS, label="KV cache", aliases=("kv_cache_dtype",),
     )  # fmt: skip
-    activations: str = parameter("text", "", "Format of the activations.", group=FORMATS)
+    activations: str = parameter(
+        "text", "", "Activation format; by default the checkpoint's.", group=FORMATS
+    )
     compute: str = parameter(
-        "text", "", "Arithmetic type, instead of the one implied by the formats.",
+        "text", "", "Number format of the arithmetic; by default implied by the other formats.",
         group=FORMATS, label="Arithmetic",
     )  # fmt: skip
 
@@ -63,7 +65,7 @@ class Deployment:
         label="TP", aliases=("tensor_parallel_size",),
     )  # fmt: skip
     pp: int = parameter(
-        "whole", 1, "Pipeline stages.", limit="pp", array=True, group=DEGREES,
+        "whole", 1, "Pipeline-parallel degree (stages).", limit="pp", array=True, group=DEGREES,
         label="PP", aliases=("pipeline_parallel_size",),
     )  # fmt: skip
     dp: int = parameter(
@@ -83,155 +85,161 @@ class Deployment:
         label="CP",
     )  # fmt: skip
     micro_batches: int = parameter(
-        "whole", 0, "Micro-batches of a pipeline; 0: as many as stages.", least=0, most=_TOKENS,
+        "whole", 0, "Micro-batches per pipeline step; 0: one per stage.", least=0, most=_TOKENS,
         array=True, group=DEGREES,
     )  # fmt: skip
     sequence_parallel: bool = parameter(
-        "truth", False, "Split the norms of tensor-parallel ranks over the sequence.",
+        "truth", False,
+        "Sequence parallelism: tensor-parallel ranks split the norms over the sequence.",
         group=DEGREES,
     )  # fmt: skip
     expert_imbalance: float = parameter(
-        "number", 1.0, "Routed rows of the busiest expert rank over the mean of all ranks.",
+        "number", 1.0, "Tokens routed to the busiest expert rank over the mean of all ranks.",
         least=1.0, most=1e6, array=True, group=DEGREES, label="Busiest expert rank",
     )  # fmt: skip
     redundant_experts: int = parameter(
-        "whole", 0, "Copies of busy experts on the decoding workers; ep must divide experts plus "
-        "copies.",
+        "whole", 0,
+        "Redundant copies of experts on the decode workers; ep must divide experts plus copies.",
         least=0, most=_DEVICES, array=True, group=DEGREES, aliases=("ep_num_redundant_experts",),
     )  # fmt: skip
     overlap: str = parameter(
-        "text", "none", "Work that overlaps with the exchange of tokens between expert ranks.",
+        "text", "none", "What overlaps with the all-to-all between expert ranks.",
         choices=OVERLAPS, group=DEGREES,
     )  # fmt: skip
     placement: str = parameter(
-        "text", "", 'Order of the degrees over the devices, innermost first: "pp tp".',
+        "text", "",
+        'Placement of the parallelism degrees on the devices, innermost first: "pp tp".',
         group=DEGREES,
     )  # fmt: skip
     replicas: int = parameter(
-        "whole", 1, "Equal deployments behind one router.", least=1, most=1024, group=DEGREES,
+        "whole", 1, "Identical replicas of the deployment behind one router.", least=1, most=1024,
+        group=DEGREES,
     )  # fmt: skip
     router: str = parameter(
-        "text", "least_loaded", "Which rank or replica takes the next request.",
+        "text", "least_loaded", "How the router chooses the replica or rank of a request.",
         choices=("least_loaded", "round_robin", "prefix"), group=DEGREES,
     )  # fmt: skip
     front_ends: int = parameter(
-        "whole", 1, "Front ends that count replicas independently, with router round_robin.",
+        "whole", 1,
+        "Independent front ends, each with its own round-robin counter (router round_robin).",
         least=1, most=1024, group=DEGREES,
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- engine limits
     max_num_seqs: int = parameter(
-        "whole", 0, "Most sequences in a step of one rank; 0: the engine's default.",
+        "whole", 0, "Maximum sequences per step and rank; 0: the engine's default.",
         limit="max_num_seqs", optional=True, array=True, group=ENGINE,
         aliases=("max_sequences", "max_running_requests", "max_batch_size"),
     )  # fmt: skip
     max_num_batched_tokens: int = parameter(
-        "whole", 0, "Most tokens in a step of one rank; 0: the engine's default.",
+        "whole", 0, "Maximum tokens per step and rank; 0: the engine's default.",
         limit="max_num_batched_tokens", optional=True, array=True, group=ENGINE,
         aliases=("token_budget", "chunked_prefill_size", "max_num_tokens"),
     )  # fmt: skip
     chunked_prefill: str = parameter(
         "text", "",
-        "Whether a prompt that does not fit the rest of a step is cut; by default as the engine "
-        "does.",
+        "Whether a prompt that does not fit into a step is prefilled in chunks; by default as in "
+        "the engine.",
         choices=("", "yes", "no"), also=("truth",), group=ENGINE,
         aliases=("enable_chunked_prefill", "enable_chunked_context"),
     )  # fmt: skip
     memory_fraction: float = parameter(
-        "number", 0.0, "Share of the device memory that the engine uses; 0: its default.",
+        "number", 0.0, "Share of device memory that the engine uses; 0: the engine's default.",
         least=0.0, most=1.0, group=ENGINE,
         aliases=("gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"),
     )  # fmt: skip
     kv_tokens: float = parameter(
-        "number", 0.0, "Tokens that the cache of one rank holds; 0: what fits.",
+        "number", 0.0, "KV cache size of one rank in tokens; 0: what fits into memory.",
         least=0.0, most=1e12, label="KV tokens", group=ENGINE, aliases=("max_total_tokens",),
     )  # fmt: skip
     prefix_caching: bool = parameter(
-        "truth", True, "Prefill equal prefixes only once.", group=ENGINE,
+        "truth", True, "Reuse the KV cache of equal prompt prefixes.", group=ENGINE,
         aliases=("enable_prefix_caching",),
     )  # fmt: skip
     stream_interval: int = parameter(
-        "whole", 1, "Tokens that the engine collects before it sends them.",
+        "whole", 1, "Tokens that the engine collects before it streams them to the client.",
         limit="stream_interval", array=True, group=ENGINE,
     )  # fmt: skip
     recv_interval: int = parameter(
-        "whole", 1, "Decode steps between two looks of the scheduler at new requests.",
+        "whole", 1, "Decode steps between two checks of the scheduler for new requests.",
         limit="recv_interval", array=True, group=ENGINE, aliases=("scheduler_recv_interval",),
     )  # fmt: skip
     batch_wait: int = parameter(
         "whole", 0,
-        "Most decode steps that a prompt waits for others to be prefilled with it: one per "
-        "attention rank, or as many as fill a step.",
+        "Maximum decode steps that a prompt waits to be prefilled together with others: one prompt "
+        "per attention rank, or as many as fill a step.",
         limit="batch_wait", array=True, group=ENGINE,
         aliases=("batch_wait_timeout_iters", "timeout_iters"),
     )  # fmt: skip
     scheduler: str = parameter(
-        "text", "", "Scheduling policy, instead of the engine's own.",
+        "text", "", "Scheduling policy; by default the engine's.",
         choices=("", *SCHEDULERS), group=ENGINE,
     )  # fmt: skip
     step_scale: float | None = parameter(
         "number", None,
-        "Measured over predicted time of a step; by default your own calibration, if any.",
+        "Factor on all step times, measured over predicted; by default your calibration, if there "
+        "is one.",
         least=0.0, above=True, most=1e3, group=ENGINE,
     )  # fmt: skip
     offload: str = parameter(
         "text", "",
-        "What moves off the device if it does not fit: weights, kv or experts to the host; "
-        "levels: weights and cache over the device's two memories.",
+        "What is moved if the model does not fit: weights, kv or experts to host memory; levels: "
+        "weights and cache are spread over the device's two memories.",
         choices=("", "weights", "kv", "experts", "levels"), group=ENGINE,
     )  # fmt: skip
     lora_rank: int = parameter(
-        "whole", 0, "Rank of the LoRA adapters that requests use; 0: none.",
+        "whole", 0, "Rank of the requests' LoRA adapters; 0: no adapters.",
         least=0, most=4096, group=ENGINE,
     )  # fmt: skip
     lora_adapters: int = parameter(
-        "whole", 1, "Number of LoRA adapters, used equally often.", least=1, most=10_000,
+        "whole", 1, "Number of LoRA adapters in equal use.", least=1, most=10_000,
         group=ENGINE,
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- cache tiers
     host_cache_gib: float = parameter(
         "number", 0.0,
-        "Host memory of a deployment that keeps cached prefixes, over all its devices; 0: none.",
+        "Host memory for cached prefixes, in total over the devices of one deployment; 0: none.",
         unit="GiB", least=0.0, most=1e9, label="Host cache", group=CACHE,
         aliases=("kv_offloading_size",),
     )  # fmt: skip
     disk_cache_gib: float = parameter(
-        "number", 0.0, "Disk of a deployment that keeps cached prefixes; 0: none.", unit="GiB",
+        "number", 0.0, "Disk space for cached prefixes of one deployment; 0: none.", unit="GiB",
         least=0.0, most=1e9, label="Disk cache", group=CACHE,
     )  # fmt: skip
     remote_cache_gib: float = parameter(
         "number", 0.0,
-        "Memory of other machines that keeps cached prefixes of all replicas; 0: none.",
+        "Memory of other machines for cached prefixes, shared by all replicas; 0: none.",
         unit="GiB", least=0.0, most=1e9, label="Remote cache", group=CACHE,
     )  # fmt: skip
     host_cache_gb_per_s: float = parameter(
-        "number", 0.0, "Read bandwidth of a device from host memory; 0: the system's host link.",
+        "number", 0.0, "Bandwidth at which a device reads host memory; 0: the system's host link.",
         unit="GB/s", least=0.0, most=1e6, label="Host cache bandwidth", group=CACHE,
     )  # fmt: skip
     disk_cache_gb_per_s: float = parameter(
-        "number", 0.0, "Read bandwidth of a device from disk; 0: the system's drive.", unit="GB/s",
+        "number", 0.0, "Bandwidth at which a device reads the disk; 0: the system's drive.",
+        unit="GB/s",
         least=0.0, most=1e6, label="Disk cache bandwidth", group=CACHE,
     )  # fmt: skip
     remote_cache_gb_per_s: float = parameter(
         "number", 0.0,
-        "Read bandwidth of a device from other machines' memory; 0: the system's outermost link.",
+        "Bandwidth at which a device reads other machines' memory; 0: the system's outermost link.",
         unit="GB/s", least=0.0, most=1e6, label="Remote cache bandwidth", group=CACHE,
     )  # fmt: skip
     cache_writes: str = parameter(
         "text", "through",
-        "When tiers are written: through: when a block is computed; back: when the tier above "
-        "evicts it.",
+        "When blocks are written to a tier. through: as soon as they are computed; back: when the "
+        "tier above evicts them.",
         choices=("through", "back"), group=CACHE, aliases=("hicache_write_policy",),
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- drafts
     speculation: str = parameter(
-        "text", "", "Speculative decoding: how tokens are drafted.",
+        "text", "", "Speculative decoding method.",
         choices=("", *get_args(Method)), group=DRAFTS,
     )  # fmt: skip
     draft_tokens: int | None = parameter(
-        "whole", None, "Tokens drafted in a step; 0: none; by default 3.", least=0, most=64,
+        "whole", None, "Draft tokens per step; 0: none; by default 3.", least=0, most=64,
         group=DRAFTS, aliases=("num_speculative_tokens",),
     )  # fmt: skip
     draft_model: Any = parameter(
@@ -239,7 +247,7 @@ class Deployment:
     )  # fmt: skip
     acceptance: Any = parameter(
         "text", "",
-        'Share of drafted tokens that are accepted: "0.8", or by position "0.9,0.7,0.5"; '
+        'Acceptance rate of draft tokens: "0.8", or one rate per position "0.9,0.7,0.5"; '
         "by default as measured.",
         group=DRAFTS, also=("number", "numbers"),
     )  # fmt: skip
@@ -250,7 +258,8 @@ class Deployment:
         group=POOL, names="system",
     )  # fmt: skip
     prefill_workers: int = parameter(
-        "whole", 0, "Number of prefill workers; `replicas` then only decode.", least=0, most=1024,
+        "whole", 0, "Number of separate prefill workers; `replicas` then only decode.", least=0,
+        most=1024,
         group=POOL,
     )  # fmt: skip
     prefill_tp: int = parameter(
@@ -258,7 +267,7 @@ class Deployment:
         label="Prefill TP", group=POOL,
     )  # fmt: skip
     prefill_pp: int = parameter(
-        "whole", 1, "Pipeline stages of a prefill worker.", limit="pp",
+        "whole", 1, "Pipeline-parallel degree of a prefill worker.", limit="pp",
         label="Prefill PP", group=POOL,
     )  # fmt: skip
     prefill_dp: int = parameter(
@@ -278,33 +287,37 @@ class Deployment:
         "text", "", "Weight format of the prefill workers; by default `weights`.", group=POOL,
     )  # fmt: skip
     transfer_gbps: float = parameter(
-        "number", 0.0, "Bandwidth of the link that carries the cache; 0: the link stated by the "
-        "systems.",
-        unit="Gbit/s a device", least=0.0, most=1e6, label="Transfer", group=POOL,
+        "number", 0.0,
+        "Bandwidth of the KV cache transfer from prefill to decode; 0: the link of the systems.",
+        unit="Gbit/s per device", least=0.0, most=1e6, label="Transfer", group=POOL,
     )  # fmt: skip
     transfer_latency_us: float | None = parameter(
-        "number", None, "Latency of each transfer; by default that of the link.", unit="µs",
+        "number", None, "Latency of each KV cache transfer; by default that of the link.",
+        unit="µs",
         least=0.0, most=1e9, label="Transfer latency", group=POOL,
     )  # fmt: skip
     layer_wise: bool = parameter(
-        "truth", False, "Send the cache of each layer while later layers run.",
+        "truth", False, "Send each layer's KV cache while later layers run.",
         label="Layer by layer", group=POOL,
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- what if
     peak: float = parameter(
-        "number", 1.0, "Factor on the system's peak arithmetic.", least=0.0, above=True, most=1e3,
+        "number", 1.0, "What-if factor on the system's peak FLOP/s.", least=0.0, above=True,
+        most=1e3,
         group=WHAT_IF, label="Peak arithmetic",
     )  # fmt: skip
     bandwidth: float = parameter(
-        "number", 1.0, "Factor on the system's memory bandwidth.", least=0.0, above=True,
+        "number", 1.0, "What-if factor on the system's memory bandwidth.", least=0.0, above=True,
         most=1e3, group=WHAT_IF, label="Memory bandwidth",
     )  # fmt: skip
     capacity: float = parameter(
-        "number", 1.0, "Factor on the system's memory capacity.", least=0.0, above=True, most=1e3,
+        "number", 1.0, "What-if factor on the system's memory capacity.", least=0.0, above=True,
+        most=1e3,
         group=WHAT_IF, label="Memory capacity",
     )  # fmt: skip
     link: float = parameter(
-        "number", 1.0, "Factor on the system's link bandwidth.", least=0.0, above=True, most=1e3,
+        "number", 1.0, "What-if factor on the system's link bandwidth.", least=0.0, above=True,
+        most=1e3,
         group=WHAT_IF, label="Link bandwidth",
     )  # fmt: skip

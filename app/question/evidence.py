@@ -21,7 +21,7 @@ from hardware_db.intervals import Kind
 NUMBERS: Mapping[str, str] = {
     "isl": "prompt tokens",
     "osl": "output tokens",
-    "batch": "sequences at once",
+    "batch": "sequences in a batch",
     "users": "users",
     "devices": "devices",
     "tp": "tensor-parallel ranks",

@@ -9,11 +9,12 @@ from genz_core.limits import LIMITS
 
 _ON_ERROR = Parameter(
     "on_error", "text", "raise",
-    "For what cannot run, raise: its error; status: a reason code in its row.",
+    "If a configuration cannot run: raise its error, or return its row with a reason code "
+    "(status).",
     choices=("raise", "status"),
 )  # fmt: skip
 _IN_ROWS = Parameter("on_error", "text", "status", _ON_ERROR.help, choices=_ON_ERROR.choices)
-_LEVEL = "Percentage of runs that an interval should contain."
+_LEVEL = "Interval level: percentage of runs that an interval should contain."
 _REPLICA = (
     Parameter(
         "weights_from", "text", "disk", "Where a starting replica loads its weights from.",
@@ -23,24 +24,24 @@ _REPLICA = (
     ),
     Parameter(
         "startup_s", "number", 0.0,
-        "Seconds from the order of a replica until it serves; 0: computed from weights, "
-        "compilation and graphs.",
+        "Seconds from requesting a replica until it serves; 0: computed from weight loading, "
+        "compilation and graph capture.",
         unit="s", least=0.0, most=86_400.0, label="Start of a replica",
     ),
     Parameter(
         "replace_s", "number", 340.0,
-        "Seconds from the loss of a replica until its replacement is started.", unit="s",
+        "Seconds from the loss of a replica until its replacement starts.", unit="s",
         least=0.0, most=1e9, label="Replacement of a replica",
     ),
     Parameter(
         "mtbf_h", "number", None,
-        "Hours between two losses of a device, which take its replica; by default as published; "
-        "0: none are lost.",
+        "Mean hours between failures of a device, which takes down its replica; by default the "
+        "published figure; 0: no failures.",
         unit="h", least=0.0, most=1e9, label="Hours between losses",
     ),
     Parameter(
         "open_each", "whole", 0,
-        "Most open requests per replica; others wait at the router; 0: no limit.",
+        "Maximum open requests per replica; others wait at the router; 0: no limit.",
         least=0, most=1_000_000, label="Open requests of a replica",
     ),
 )  # fmt: skip
@@ -51,14 +52,14 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     "simulate": (
         Parameter(
             "worth", "truth", False,
-            "Also simulate with fewer cache tiers and with other routers, and report the value of "
-            "each.",
+            "Also simulate with fewer cache tiers and with other routers, and report what each is "
+            "worth.",
         ),
     ),
     "ops": (
         Parameter(
             "cached_tokens", "list", ("0",),
-            'Cached tokens of each query: "1048576,1024"; a single number is for all.',
+            'Cached tokens of each query: "1048576,1024"; a single number applies to all.',
             also=("number", "numbers"),
         ),
         Parameter(
@@ -73,7 +74,8 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     ),
     "sweep": (
         _IN_ROWS,
-        Parameter("bounds_only", "truth", False, "Only the least times that physics allows."),
+        Parameter("bounds_only", "truth", False, "Compute only the lower bounds that the hardware "
+            "allows."),
     ),
     "routing": (
         Parameter(
@@ -83,7 +85,7 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         ),
     ),
     "export": (
-        Parameter("phase", "text", "decode", "Step to write.", choices=("prefill", "decode")),
+        Parameter("phase", "text", "decode", "Step to export.", choices=("prefill", "decode")),
     ),
     "compare": (
         Parameter(
@@ -97,7 +99,8 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     "guard": (
         Parameter("level", "number", 95.0, _LEVEL, unit="%", least=0.0, above=True, most=100.0),
         Parameter(
-            "tolerance", "number", 5.0, "Percentage by which equal runs may differ by chance.",
+            "tolerance", "number", 5.0,
+            "Run-to-run noise: percentage by which equal runs may differ.",
             unit="%", least=0.0, most=99.0,
         ),
     ),
@@ -106,10 +109,10 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
             "goal", "text", "output_tokens_per_s",
             "Figure to optimise: output_tokens_per_s, requests_per_s, ttft, tpot_p95, e2e ...",
         ),
-        Parameter("runs", "whole", 12, "Most runs in total.", least=1, most=10_000),
+        Parameter("runs", "whole", 12, "Maximum number of runs.", least=1, most=10_000),
         Parameter(
             "within", "number", 5.0,
-            "Stop when, by the intervals, no setting can beat the best by more than this "
+            "Stop when, by the intervals, no other setting can beat the best one by more than this "
             "percentage.",
             unit="%", least=0.0, most=1000.0,
         ),
@@ -124,29 +127,30 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         ),
         Parameter(
             "metric", "text", "open",
-            "Metric of hpa and keda: open requests, those of them that wait, or the share of "
-            "the KV cache in use.",
+            "Metric of hpa and keda: open requests, waiting requests, or the share of the KV cache "
+            "in use.",
             choices=("open", "waiting", "kv_use"),
         ),
         Parameter(
             "metric_target", "number", 0.0,
-            "Target of the metric per replica; 0: the open requests that one serves within the "
-            "targets.",
+            "Target of the metric per replica; 0: the open requests that a replica serves within "
+            "the targets.",
             least=0.0, most=1e9, label="Target of the metric",
         ),
         Parameter(
-            "min_replicas", "whole", 1, "Fewest replicas; keda may scale to 0.", least=0,
+            "min_replicas", "whole", 1, "Minimum replicas; keda may scale to 0.", least=0,
             most=10_000,
         ),
         Parameter("max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000),
         Parameter(
             "interval_s", "number", 0.0,
-            "Seconds between two looks; 0: 15 for hpa and keda, 180 for dynamo.", unit="s",
+            "Seconds between two scaling decisions; 0: 15 for hpa and keda, 180 for dynamo.",
+            unit="s",
             least=0.0, most=86_400.0,
         ),
         Parameter(
             "stabilization_s", "number", 300.0,
-            "hpa, keda: scale down only to the largest recommendation of this many seconds.",
+            "hpa, keda: stabilization window; scale down only to the largest recommendation in it.",
             unit="s",
             least=0.0, most=86_400.0,
         ),
@@ -161,7 +165,7 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         ),
         Parameter(
             "predictor", "text", "constant",
-            "dynamo: predict the next interval as equal to the last, or by a trend (Kalman "
+            "dynamo: predict that the next interval equals the last, or follow a trend (Kalman "
             "filter).",
             choices=("constant", "kalman"),
         ),
@@ -184,7 +188,7 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     ),
     "watch": (
         Parameter(
-            "window", "number", 60.0, "Seconds of each window.", unit="s", least=1.0,
+            "window", "number", 60.0, "Length of each window in seconds.", unit="s", least=1.0,
             most=86_400.0,
         ),
     ),
@@ -192,12 +196,13 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
 #: Options for programs only: additional parts of the answer.
 OF_PROGRAMS: Mapping[str, tuple[Parameter, ...]] = {
     "estimate": (
-        Parameter("operators", "truth", False, "Also the operators of each step, for one batch."),
+        Parameter("operators", "truth", False, "Also return the operators of each step, for one "
+            "batch."),
     ),
     "plan": (
         Parameter(
             "deployment", "text", "",
-            "Also the files of the best plan: kubernetes, helm, dynamo or llm-d.",
+            "Also return deployment files of the best plan: kubernetes, helm, dynamo or llm-d.",
         ),
     ),
 }  # fmt: skip

@@ -18,7 +18,7 @@ def _named(*those: Parameter) -> Mapping[str, Parameter]:
 FLEET = _named(
     Parameter("title", "text", "Fleet", "Title of tables and charts."),
     Parameter(
-        "budget", "number", None, "Largest rent of all machines in use, in dollars per hour.",
+        "budget", "number", None, "Maximum rent of all machines in use, in dollars per hour.",
         unit="$/h",
         least=0.0, most=1e9,
     ),
@@ -36,7 +36,7 @@ MACHINE = _named(
     ),
     Parameter("owned", "truth", False, "The machines are owned and have no rent."),
     Parameter(
-        "price", "number", None, "Rent of one device; by default as published.", unit="$/h",
+        "price", "number", None, "Rent of one device; by default the published rent.", unit="$/h",
         least=0.0, most=1e6,
     ),
 )  # fmt: skip
@@ -45,7 +45,8 @@ OF_MODEL = _named(
     Parameter("name", "text", "", "Name of the model's row in tables; by default the model."),
     Parameter("tenant", "text", "", "The tenant that uses the model."),
     Parameter(
-        "priority", "whole", 1, "1 is served first; models of equal priority share what is left.",
+        "priority", "whole", 1,
+        "1 is served first; models of equal priority share the machines that are left.",
         least=1,
         most=1000,
     ),

@@ -16,33 +16,36 @@ class Load:
     """The load: exactly one of a static batch, open requests, a rate and a trace."""
 
     batch: int = parameter(
-        "whole", 1, "Static batch: sequences in a step.", limit="batch", array=True, group=LOAD,
+        "whole", 1, "Static batch: number of sequences.", limit="batch", array=True, group=LOAD,
+        aliases=("batch_size",),
     )  # fmt: skip
     concurrency: float | None = parameter(
-        "whole", None, "Open requests of a closed loop, over the whole deployment.",
+        "whole", None, "Users of a closed loop: requests in flight over the whole deployment.",
         limit="concurrency", array=True, group=LOAD, label="Users",
     )  # fmt: skip
     rate: float | None = parameter(
-        "number", None, "Arriving requests per second.", unit="1/s",
+        "number", None, "Request rate: arrivals per second over the whole deployment.", unit="1/s",
         least=0.0, above=True, most=1e9, array=True, group=LOAD, aliases=("request_rate",),
     )  # fmt: skip
     trace: Any = parameter(
-        "text", None, "Recorded requests: CSV or JSON lines, packed or not.", group=LOAD,
+        "text", None, "Recorded requests: CSV or JSON lines, compressed or not.", group=LOAD,
         names="trace",
     )  # fmt: skip
     burst_start: bool = parameter(
         "truth", False,
-        "All users start at once and send ten requests each, as public benchmarks do; by default "
+        "All users start at once and send ten requests each, as in public benchmarks; by default "
         "the loop is in steady state.",
         group=LOAD,
     )  # fmt: skip
     requests: int | None = parameter(
         "whole", None,
-        "Requests of a run; by default ten per user, 1,000 at a rate, or the whole trace.",
+        "Number of requests; by default ten per user, 1,000 at a rate, or the whole trace.",
         least=0, most=2_000_000, group=LOAD, aliases=("num_prompts",),
     )  # fmt: skip
     burstiness: float = parameter(
-        "number", 1.0, "Shape of the gaps between arrivals: 1 is Poisson, less is burstier.",
+        "number", 1.0,
+        "Shape of the gamma-distributed gaps between arrivals: 1 is Poisson, smaller is "
+        "burstier.",
         least=1e-3, most=1e6, group=LOAD,
     )  # fmt: skip
     ramp_to: float = parameter(
@@ -56,17 +59,19 @@ class Load:
         aliases=("ramp_seconds",),
     )  # fmt: skip
     seed: int = parameter(
-        "whole", 0, "Seed of all draws: the same seed gives the same answer.", least=0,
+        "whole", 0, "Random seed; the same seed gives the same result.", least=0,
         most=2**53, group=LOAD,
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- lengths
     isl: int = parameter(
-        "whole", 1024, "Prompt tokens of a request.", limit="isl", array=True, group=LENGTHS,
+        "whole", 1024, "Prompt length: input tokens per request.", limit="isl", array=True,
+        group=LENGTHS,
         label="Input", aliases=("input_len", "random_input_len"),
     )  # fmt: skip
     osl: int = parameter(
-        "whole", 256, "Output tokens of a request.", limit="osl", array=True, group=LENGTHS,
+        "whole", 256, "Output length: output tokens per request.", limit="osl", array=True,
+        group=LENGTHS,
         label="Output", aliases=("output_len", "random_output_len"),
     )  # fmt: skip
     length_ratio: float | None = parameter(
@@ -76,38 +81,40 @@ class Load:
         least=0.0, above=True, most=1.0, array=True, group=LENGTHS,
     )  # fmt: skip
     length_spread: float = parameter(
-        "number", 0.0, "Lengths are lognormal: their standard deviation over the mean.",
+        "number", 0.0, "Lognormal lengths: standard deviation over mean.",
         least=0.0, most=10.0, group=LENGTHS,
     )  # fmt: skip
     lengths: Any = parameter(
-        "text", None, "Lengths are drawn from rows of a file: input_tokens, output_tokens.",
+        "text", None, "File of lengths to draw from, with columns input_tokens and output_tokens.",
         group=LENGTHS, names="lengths",
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- what requests share
     prefix_hits: float = parameter(
-        "number", 0.0, "Share of each prompt found in the cache.", least=0.0,
+        "number", 0.0,
+        "Prefix cache hit rate: share of each prompt that is already in the cache.", least=0.0,
         most=1.0 - 1e-9, group=SHARED,
     )  # fmt: skip
     shared_tokens: int = parameter(
-        "whole", 0, "Shared tokens at the start of all prompts, in addition to isl.", least=0,
+        "whole", 0,
+        "Tokens of a common prefix of all prompts (system prompt), in addition to isl.", least=0,
         most=10_000_000, group=SHARED, aliases=("shared_prompt", "random_prefix_len"),
     )  # fmt: skip
     turns: int = parameter(
-        "whole", 1, "Turns of a session; each prompt repeats the conversation so far.", least=1,
+        "whole", 1, "Turns per session; each prompt repeats the conversation so far.", least=1,
         most=1000, group=SHARED,
     )  # fmt: skip
     turn_isl: int = parameter(
-        "whole", 0, "Prompt tokens that each later turn of a session adds; 0: isl.", least=0,
+        "whole", 0, "New prompt tokens of each turn after the first; 0: isl.", least=0,
         most=10_000_000, group=SHARED, label="Input of a later turn",
     )  # fmt: skip
     think_s: float = parameter(
-        "number", 0.0, "Seconds between two turns.", unit="s", least=0.0, most=_SECONDS,
+        "number", 0.0, "Pause between two turns of a session.", unit="s", least=0.0, most=_SECONDS,
         group=SHARED, aliases=("think_time",), label="Pause between turns",
     )  # fmt: skip
     think_spread: float = parameter(
         "number", 0.0,
-        "Pauses between turns are lognormal: their standard deviation over the mean; 0: equal.",
+        "Lognormal pauses between turns: standard deviation over mean; 0: equal pauses.",
         least=0.0, most=10.0, group=SHARED, label="Spread of the pauses",
     )  # fmt: skip
     sessions: str = parameter(
@@ -116,14 +123,16 @@ class Load:
         choices=("", *SESSIONS), group=SHARED,
     )  # fmt: skip
     prefix_tier: str = parameter(
-        "text", "device", "Where cached prefixes are stored.", choices=("device", "host"),
+        "text", "device", "Where the cached share of `prefix_hits` is stored.", choices=("device",
+        "host"),
         group=SHARED,
     )  # fmt: skip
     samples: int = parameter(
-        "whole", 1, "Answers to each prompt, all returned.", least=1, most=1024, group=SHARED,
+        "whole", 1, "Outputs sampled per prompt, all returned (n).", least=1, most=1024,
+        group=SHARED,
     )  # fmt: skip
     beams: int = parameter(
-        "whole", 1, "Beams of a beam search, with one answer returned.",
+        "whole", 1, "Beam width of a beam search that returns one output.",
         least=1, most=1024, group=SHARED,
     )  # fmt: skip
 
@@ -136,14 +145,15 @@ class Load:
         "text", "", 'Width and height of the images in pixels: "1024x768".', group=INPUTS,
     )  # fmt: skip
     audio_seconds: float = parameter(
-        "number", 0.0, "Seconds of sound per request; 0: a whole window.", unit="s",
+        "number", 0.0, "Seconds of audio per request; 0: one full window of the model.", unit="s",
         least=0.0, most=1e6, group=INPUTS,
     )  # fmt: skip
     diffusion_steps: int = parameter(
-        "whole", 0, "Passes of a diffusion model over an answer; 0: one per token.", least=0,
+        "whole", 0, "Denoising passes of a diffusion model per output; 0: one per token.", least=0,
         most=1_000_000, group=INPUTS,
     )  # fmt: skip
     block_length: int = parameter(
-        "whole", 0, "Tokens that a diffusion model refines together; 0: its own.", least=0,
+        "whole", 0,
+        "Tokens that a diffusion model refines together; 0: the model's own block length.", least=0,
         most=1_000_000, group=INPUTS,
     )  # fmt: skip

@@ -104,7 +104,8 @@ def ask(
     if verb != "sweep" and len({len(each) for each in arrays.values()}) > 1:
         shapes = ", ".join(f"{name} {len(arrays[name])}" for name in PARAMETERS if name in arrays)
         raise InvalidValue(
-            f"arrays must have equal lengths, one value per configuration; these have {shapes}"
+            f"arrays must have equal lengths, one value per configuration; these have {shapes}. "
+            "A sweep crosses them: ridgeline sweep"
         )
     if "moe_tp" in values and ("tp" in VERBS[verb].several or set(_RANKS) & set(arrays)):
         scalars.setdefault("ep", 1)  # experts of every shape are distributed separately

@@ -16,11 +16,11 @@ from app.question.parameters import PARAMETERS, in_group, names_of
 Reason = Literal["physics", "not modelled", "server files", "array only", "measured"]
 #: Why a verb or an interface leaves a parameter out.
 REASONS: Mapping[Reason, str] = {
-    "physics": "it does not apply to what the verb computes",
+    "physics": "it has no meaning for what the verb computes",
     "not modelled": "it would change the answer, and the verb does not model it",
     "server files": "it would read a file of the server",
-    "array only": "it is one number of a table's axis",
-    "measured": "the measurement says it",
+    "array only": "it is the axis of a table, one number for all rows",
+    "measured": "it is read from the measurement",
 }
 
 

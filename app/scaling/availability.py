@@ -147,7 +147,7 @@ def _fewest(tried: Tried, share: float, most: int) -> int:
     best = quantities.percent(tried.share(number))
     raise InvalidValue(
         f"{most:,} replicas keep {best} of requests within the targets, not {share:.4%}: "
-        "give more max_replicas, looser targets or a lower share"
+        "raise max_replicas, loosen the targets or lower the share"
     )
 
 
@@ -246,7 +246,7 @@ def sentences(found: Available) -> list[str]:
             f"{100.0 * found.gone:.3g} % of the time."
         )
     else:
-        lines.append("No replica is ever lost, as asked.")
+        lines.append("No replica is lost, because failures are switched off.")
     requests = len(deployed.drawn.requests)
     lines.append(
         f"Note: simulated with {requests:,} requests, the same for each number of replicas."
@@ -264,7 +264,7 @@ def _why_none(found: Available) -> str:
             f"no number is enough: {often} of requests are in flight on a replica when it is lost"
         )
     gone = f"each is gone {100.0 * found.gone:.3g} % of the time"
-    return f"{found.most:,} replicas do not keep it, since {gone}: give more max_replicas"
+    return f"{found.most:,} replicas are not enough, because {gone}: raise max_replicas"
 
 
 def _counted(number: int, what: str) -> str:

@@ -54,8 +54,8 @@ def _day_of(trace: Trace, question: Question) -> Trace:
     copies = int(np.ceil(DAY_S / span))
     if copies * len(requests) > MOST_REQUESTS:
         raise InvalidValue(
-            f"a day of {trace.name} has {copies * len(requests):,} requests: take fewer of the "
-            f"first with requests, {MOST_REQUESTS // copies:,} at most"
+            f"a day of {trace.name} has {copies * len(requests):,} requests: limit them with "
+            f"requests, {MOST_REQUESTS // copies:,} at most"
         )
     chance = np.random.default_rng(np.random.SeedSequence(question.seed, spawn_key=(_OF_DAY,)))
     parts = [_copy(requests, at, span, shares / shares.max(), chance) for at in range(copies)]
@@ -93,7 +93,7 @@ def _copy(
 
 def _joined(parts: list[_Part], requests: Requests) -> Requests:
     if not parts:
-        raise InvalidValue("the shares of the day keep no request of the trace")
+        raise InvalidValue("with these shares of the day no request of the trace is left")
     rows = np.concatenate([part.rows for part in parts])
     after: list[Array] = []
     prefix: list[Any] = []

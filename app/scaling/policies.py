@@ -53,7 +53,9 @@ class Scaling:
                 f"{self.max_replicas}: give a lower min_replicas"
             )
         if not self.min_replicas and self.policy != "keda":
-            raise InvalidValue(f"min_replicas = 0: {NAMES[self.policy]} keeps one; choose keda")
+            raise InvalidValue(
+                f"min_replicas = 0: {NAMES[self.policy]} needs at least one; choose keda"
+            )
         for name, known in _ONLY.items():
             if self.policy not in known and getattr(self, name) != getattr(_PLAIN, name):
                 raise InvalidValue(

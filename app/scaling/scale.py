@@ -273,11 +273,11 @@ def sentences(found: Scaled) -> list[str]:
             f"against {quantities.seconds(row['fixed_s'])}"
             for row in worse[:4]
         )
-        lines.append(f"Longer than with the fixed number: {words}.")
+        lines.append(f"Longer than with fixed replicas: {words}.")
     else:
-        lines.append("No percentile is longer than with the fixed number by more than 10 %.")
+        lines.append("No percentile is more than 10 % longer than with fixed replicas.")
     lines.append(
-        f"A replica serves {quantities.seconds(found.start.seconds)} after it is ordered "
+        f"A replica serves {quantities.seconds(found.start.seconds)} after it is requested "
         f"({found.start.words}); {first['starts']:,} starts, {first['losses']:,} losses, "
         f"{first['held']:,} requests that found no replica serving."
     )

@@ -60,7 +60,7 @@ def _stated(name: str, system: System) -> float:
     rate = links[name]
     if not rate:
         raise MissingSpec(
-            f"{system.name} states no bandwidth for a {name} cache: give {name}_cache_gb_per_s"
+            f"{system.name} has no known bandwidth for a {name} cache: give {name}_cache_gb_per_s"
         )
     return rate
 

@@ -26,7 +26,7 @@ def setup_words(setup: Setup) -> list[str]:
         "batch": f"batch {s.batch}", "concurrency": f"{s.concurrency or 0:,} users",
         "rate": f"{s.rate or 0:g} requests/s", "trace": "trace",
     }  # fmt: skip
-    load = f"{loads[s.kind]}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
+    load = f"{loads[s.kind]}, {quantities.count(s.isl)}/{quantities.count(s.osl)}"
     name = s.model.rpartition("/")[2]
     return [
         part for part in (name, s.system, degrees, engine, bits, load, *_changes(setup)) if part
@@ -44,7 +44,7 @@ def _changes(setup: Setup) -> list[str]:
     if s.redundant_experts:
         changed.append(f"{s.redundant_experts} redundant experts")
     if s.overlap != "none":
-        changed.append(f"{BESIDE[s.overlap]} beside the exchange")
+        changed.append(f"{BESIDE[s.overlap]} during the all-to-all")
     if s.images:
         changed.append(f"{s.images} images {s.image_size}".strip())
     if s.audio_seconds:

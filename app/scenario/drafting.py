@@ -72,8 +72,8 @@ def acceptance_shares(given: Any) -> tuple[float, ...]:
     if not all(0.0 < share <= 1.0 for share in shares):
         typed = ",".join(map(str, np.ravel(given)))
         raise InvalidValue(
-            f"acceptance = {typed}: give a share above 0 and at most 1, such as 0.8, or one for "
-            'each drafted token, such as "0.9,0.7,0.5"'
+            f"acceptance = {typed}: give a rate above 0, up to 1, such as 0.8, or one for "
+            'each draft token, such as "0.9,0.7,0.5"'
         )
     return shares
 

@@ -212,7 +212,7 @@ def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
         held = " and ".join(sorted(set(precision.weights.values())))
         found[
             f"activations = {inputs} does not apply to {model.name} with {held} weights, whose "
-            "products take 16-bit inputs: state weights that take them, or leave it out"
+            "matrix products take 16-bit inputs: choose other weights, or leave it out"
         ] = np.asarray(True)
     return found
 

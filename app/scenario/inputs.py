@@ -54,7 +54,7 @@ def reading(model: Model, scenario: Question) -> Model:
     if not isinstance(model, DescribedModel):
         if inputs != ModelInputs(0, inputs.width, inputs.height):
             raise InvalidValue(
-                f"{model.name} is known from a trace alone, which reads text; leave out "
+                f"{model.name} is known only from a trace, which covers text alone; leave out "
                 f"{', '.join(FIELDS)}"
             )
         return model
@@ -80,7 +80,7 @@ def input_notes(model: Model, scenario: Question) -> tuple[str, ...]:
         heard = sound_seconds(model, scenario)
         said.append(
             f"{heard:g} s of sound fill a window of {sound.window_s:g} s, {float(tokens):,.0f} "
-            "tokens of the encoder; isl is not read"
+            "tokens of the encoder; isl is not used"
         )
     if refined := denoising(model):
         first, whole = (float(number) for number in refined.passes(scenario.osl))

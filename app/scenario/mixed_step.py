@@ -37,7 +37,7 @@ def parse_groups(prefill: str, decode: str) -> tuple[Group, ...]:
             raise InvalidValue("--decode: give sequences and their context, as in 64x2048")
         groups.append(Group(float(many), 1.0, float(context)))
     if not groups:
-        raise InvalidValue("a step needs sequences: give --prefill 1x512 or --decode 64x2048")
+        raise InvalidValue("a mixed step needs sequences: give --prefill 1x512 or --decode 64x2048")
     return tuple(groups)
 
 

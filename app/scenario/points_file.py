@@ -101,8 +101,8 @@ def read(source: Path) -> list[Row]:
             missing = [name for name in ("model", "system") if name not in header]
             if missing:
                 raise InvalidValue(
-                    f"{source} has no column {' and '.join(missing)}; a points file needs at "
-                    "least model and system, and isl, osl, and batch, concurrency or rate"
+                    f"{source} has no column {' and '.join(missing)}; a points file needs model, "
+                    "system, isl, osl, and one of batch, concurrency or rate"
                 )
             return [_stripped(row, at) for at, row in enumerate(reader, start=1)]
     except FileNotFoundError:

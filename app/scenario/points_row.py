@@ -68,7 +68,7 @@ def parse(row: Mapping[str, str], default_id: str = "", sources: Sources = dict)
     given = [name for name in LOADS if name in cells]
     if len(given) != 1:
         has = " and ".join(given) or "none"
-        raise InvalidValue(f"give batch, concurrency or rate, one of them; this row has {has}")
+        raise InvalidValue(f"give exactly one of batch, concurrency and rate; this row has {has}")
     numbers = {name: _number(name, cells[name]) for name in NUMBERS if name in cells}
     numbers |= _experts(numbers)
     shared = {name: cells[name] for name in parameters_of("estimate") if name in cells}
@@ -101,7 +101,7 @@ def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list
         if name in known or name in ALIASES or not name or name.startswith("measured_"):
             continue
         hint = literals.did_you_mean(literals.near(name, known), known)
-        sentences.append(f"column {name!r} is not known and was left out: {hint}")
+        sentences.append(f"column {name!r} is unknown and was ignored: {hint}")
     return sentences
 
 

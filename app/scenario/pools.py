@@ -116,7 +116,7 @@ def _way(question: Question, prefill: System, decode: System, devices: int) -> t
     """The transfer of the cache, and its description."""
     latency_us = question.transfer_latency_us
     if question.transfer_gbps:
-        rate, name = question.transfer_gbps * _BYTES_PER_GBIT, "a fabric as stated"
+        rate, name = question.transfer_gbps * _BYTES_PER_GBIT, "the stated link"
         latency_s = 0.0
     else:
         link = stated_link(prefill, decode, devices)
@@ -156,7 +156,7 @@ def _reaching(system: System, devices: int) -> Link:
     stated = ", ".join(f"{link.name} among {link.domain}" for link in system.links) or "none"
     wanted = f"both pools, {devices} devices" if devices else "another system"
     raise MissingSpec(
-        f"{system.name} states no link that reaches {wanted} (its links: {stated}); give "
+        f"{system.name} has no known link that reaches {wanted} (its links: {stated}); give "
         "transfer_gbps"
     )
 
@@ -186,8 +186,8 @@ class Prefill:
         resolved = self.resolved
         each, weights = self.devices // self.workers, bulk_format(resolved.model)
         return [
-            f"prompts are read by {self.workers} x {each} {resolved.system.name} ({weights}); "
-            f"their cache travels over {self.way}",
+            f"prefill on {self.workers} x {each} {resolved.system.name} ({weights}); the KV cache "
+            f"is sent over {self.way}",
             f"prefill pool: {basis(resolved)}",
         ]
 
@@ -257,9 +257,9 @@ def matched(
 def balance_sentence(found: Balance) -> str:
     """How many prefill workers match a decode worker, and which pool limits the rate."""
     return (
-        f"{found.prefill_per_decode:.3g} prefill workers keep one decode worker full; with "
-        f"{found.prefill_workers} and {found.decode_workers} the {found.slower} pool decides: at "
-        f"most {found.requests_per_s:.3g} requests/s (closed form)"
+        f"{found.prefill_per_decode:.3g} prefill workers match one decode worker; with "
+        f"{found.prefill_workers} and {found.decode_workers} the {found.slower} pool is the "
+        f"bottleneck: at most {found.requests_per_s:.3g} requests/s (closed form)"
     )
 
 

@@ -129,7 +129,9 @@ class Estimate(FiguresByName):
     def to_dict(self) -> dict[str, Any]:
         """The figures of one configuration, as `ridgeline estimate --json` prints them."""
         if not self.scalar:
-            raise InvalidValue(f"{len(self)} configurations are a table: use to_dataframe()")
+            raise InvalidValue(
+                f"{len(self)} configurations have no single value: use to_dataframe()"
+            )
         return self.table.row()
 
     def operators(self, phase: str = "decode", config: int = 0) -> pd.DataFrame:

@@ -276,7 +276,7 @@ def basis(resolved: Resolved) -> str:
     engine = resolved.engine
     phrase = _BASIS[engine.measured_on].format(engine=engine.name, points=engine.recipe.points)
     carried = engine.measured_on and hardware_db.is_hypothetical(resolved.system)
-    return f"{phrase}, carried over to hardware that nobody has" if carried else phrase
+    return f"{phrase}, applied to hypothetical hardware" if carried else phrase
 
 
 _BASIS = {
@@ -293,7 +293,7 @@ def engine_notes(engine: EngineProfile) -> tuple[str, ...]:
     spelled, said = f"{engine.name} {engine.version}", list[str]()
     if engine.era:
         era = hardware_db.era_facts(engine.name, engine.era)
-        said.append(f"{spelled} is of its era up to {era.until}: {era.changed}")
+        said.append(f"{spelled} uses the constants of releases up to {era.until}: {era.changed}")
     if engine.unmeasured:
         span = engine.versions or "other releases"
         said.append(f"no run of {spelled} was measured ({span} was): the intervals are wider")
@@ -320,7 +320,7 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
     """
     question, limits = resolved.scenario, np.ravel(arrays.get("max_num_batched_tokens", 0))
     if np.any(limits != limits[0]):
-        raise InvalidValue("a static batch takes one max_num_batched_tokens for all of an array")
+        raise InvalidValue("a static batch takes one value of max_num_batched_tokens, not an array")
     if limits[0]:
         question = replace(question, max_num_batched_tokens=int(limits[0]))
     ratio = np.asarray(arrays.get("length_ratio", question.length_ratio or 1.0))

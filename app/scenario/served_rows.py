@@ -117,7 +117,8 @@ def served(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Ser
     if has_pool(resolved.scenario):
         if tiers_of(resolved.scenario):
             raise InvalidValue(
-                "cache tiers of prefill workers have no closed form: simulate them, or leave out "
+                "cache tiers of prefill workers are not modelled in closed form: simulate them, or "
+                "leave out "
                 f"{tiers_of(resolved.scenario)[0]}_cache_gib"
             )
         found = pools.served(resolved, prefill_pool(resolved), load, degrees)
@@ -220,7 +221,7 @@ def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Tr
     shared: dict[str, Any] = {}
     if sharing.shares(q):
         if {"isl", "osl", "length_ratio"} & set(arrays):
-            raise InvalidValue("shared prefixes need a single length: give one isl and one osl")
+            raise InvalidValue("shared prefixes need equal lengths: give one isl and one osl")
         isl, shared["sharing"] = sharing.nominal(q, isl, osl, float(ratio))
     return Traffic(
         isl=prompt_tokens(resolved.model, isl),

@@ -107,7 +107,11 @@ def source_of(name: str, config: str) -> str | dict[str, Any]:
         UnknownModel: a hub address without its config.  InvalidValue: as `parse_config`.
     """
     if not config and hub_id(name) and not shipped_page(name):
-        raise UnknownModel("hub model", name, hint="Its config.json is not here: ask the hub first")
+        raise UnknownModel(
+            "hub model",
+            name,
+            hint="Its config.json is not available here: fetch it from the hub first",
+        )
     return parse_config(config) if config else name
 
 

@@ -88,7 +88,7 @@ def adapted(resolved: Resolved) -> Resolved:
         return resolved
     if isinstance(resolved.model, SpeculativeModel):
         raise InvalidValue(
-            "drafts combined with LoRA adapters are not priced: leave out one of them"
+            "speculative decoding with LoRA adapters is not modelled: leave out one of them"
         )
     return replace(resolved, model=adapted_model(resolved.model, found))
 
@@ -104,9 +104,9 @@ def words(question: Question) -> tuple[str, ...]:
         said.append(f"sessions of {question.turns} turns")
     said += [f"prefixes in a {name} cache" for name in tiers_of(question)]
     if question.prefix_tier == "host":
-        said.append("found prefixes come from the host")
+        said.append("cached prefixes are read from the host")
     if question.samples > 1:
-        said.append(f"{question.samples} answers to each prompt")
+        said.append(f"{question.samples} outputs per prompt")
     if question.beams > 1:
         said.append(f"{question.beams} beams")
     return tuple(said)

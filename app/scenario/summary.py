@@ -129,7 +129,7 @@ def _encoded(resolved: Resolved, result: Estimate) -> dict[str, Any]:
 def profile_words(result: Estimate) -> str:
     """A phrase on which latency profile applied."""
     profile = result.system.latency
-    return f"{profile.tier}: {profile.note}" if profile else "default: engine's own constants"
+    return f"{profile.tier}: {profile.note}" if profile else "default: the engine's constants"
 
 
 def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:

@@ -82,10 +82,10 @@ def peak_words(system: System) -> str:
     if _peaks_measured(system.slug):
         return "Peaks were measured on this device."
     if system.boost_factor == 1.0:
-        return "Peaks are rated: the bound takes no higher clock, as no source gives one."
+        return "Peaks are rated values; no source states a higher clock for the bound."
     return (
-        f"Bounds take {system.boost_factor:.4g} times the rated peaks, by the highest clock that "
-        "is known; predictions take the rated ones."
+        f"Bounds use {system.boost_factor:.4g} times the rated peaks, from the highest known "
+        "clock; predictions use the rated peaks."
     )
 
 
@@ -100,7 +100,7 @@ def _peaks_measured(slug: str) -> bool:
 def latency_words(system: System) -> str:
     """A phrase on the origin of the constants that price a system's kernels."""
     if system.latency is None:
-        return "Kernels are priced by the engine's own constants."
+        return "Kernel times use the engine's constants."
     note = system.latency.note
     return f"Kernels: {note}."
 

@@ -85,7 +85,9 @@ def drawn(
         Cancelled: see `trace_file.read`.
     """
     if question.kind == "batch":
-        raise InvalidValue("give a concurrency, a rate or a trace: a static batch has no requests")
+        raise InvalidValue(
+            "a static batch has no single requests: give a concurrency, a rate or a trace"
+        )
     if question.kind != "trace":
         return Trace(_synthetic(question, objects.get("lengths")), "")
     given, most = objects.get("trace"), question.requests or 0

@@ -76,8 +76,8 @@ def _redundant(slots: int, query: Query) -> int:
     )
     if slots < experts or not experts:
         raise InvalidValue(
-            f"eplb_slots = {slots}: {q.model} has {experts} experts a layer; give at least as "
-            f"many slots, or 0 for no redundant experts"
+            f"eplb_slots = {slots}: {q.model} has {experts} experts per layer; give at least as "
+            "many slots, or 0 for no redundant experts"
         )
     return slots - experts
 

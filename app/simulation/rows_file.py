@@ -111,5 +111,7 @@ def _known(target: Path) -> dict[str, Row]:
     if header is None:
         return {}
     if tuple(header) != COLUMNS:
-        raise InvalidValue(f"{target} holds something else: name another file, or remove it")
+        raise InvalidValue(
+            f"{target} is not a result file of this command: name another file, or remove it"
+        )
     return {row["digest"]: row for row in rows}

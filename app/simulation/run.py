@@ -40,12 +40,11 @@ from hardware_db.recipes import StepScale
 #: Latencies that may have a target, each by the parameter `*_target_s`.
 _TARGETS = ("ttft_s", "tpot_s", "e2e_s")
 #: Note on every simulated latency, for documents and captions.
-UNVALIDATED = "simulated latencies carry no interval: no measured percentiles have validated them"
+UNVALIDATED = "simulated latencies have no interval, because no measured percentiles validate them"
 _ALIKE = 0.005  # a correction too small to mention
 _WAVES = (
-    "users that start together with equal requests are served in waves, so TTFT is that of a "
-    "whole wave: leave out burst_start, or draw lengths with length_ratio 0.8, as public "
-    "benchmarks do"
+    "users that start together with equal requests are served in waves, so TTFT is that of a whole "
+    "wave: leave out burst_start, or use length_ratio 0.8 as public benchmarks do"
 )
 _OPTIONS = (
     "max_num_seqs", "max_num_batched_tokens", "kv_tokens", "prefix_caching", "recv_interval",
@@ -144,8 +143,8 @@ class Run:
         if self.question.kind != "trace" or not np.any(long):
             return []
         return [
-            f"{int(np.sum(long)):,} of {len(requests):,} requests have more tokens than the "
-            f"{model.max_context:,} positions of the model: an engine refuses them"
+            f"{int(np.sum(long)):,} of {len(requests):,} requests are longer than the model's "
+            f"{model.max_context:,} positions: an engine would refuse them"
         ]
 
     @property

@@ -141,7 +141,7 @@ def worth(
     question = resolved.scenario
     names = tiers_of(question)
     if not names:
-        raise InvalidValue("worth needs cache tiers, and there are none: give host_cache_gib")
+        raise InvalidValue("worth needs a cache tier: give host_cache_gib")
     whole = run(resolved, objects, part(progress, 0.0, 0.3), cancelled)
     fewer: dict[str, tuple[str, ...]] = {_without(name): (name,) for name in names}
     if len(names) > 1:

@@ -100,7 +100,7 @@ def _given(found: Space, row: Mapping[str, Any]) -> tuple[Setting, Outcome]:
         if not isinstance(figure, (int, float)) or isinstance(figure, bool) or not figure > 0:
             raise InvalidValue(f"{str(name)[:40]} = {figure!r}: give a number above 0")
     if status == "measured" and found.goal.name not in figures:
-        raise InvalidValue(f"a measured run without {found.goal.name}: give its figures")
+        raise InvalidValue(f"a measured run has no {found.goal.name}: give this figure")
     at = found.at(values)
     return found.settings[at], Outcome(
         status,

@@ -87,10 +87,11 @@ def choose(
     number = best_of(space, runs)
     if not (left & may_meet).any():
         if number is None:
-            said = "by their intervals, none of the remaining settings can meet the targets"
+            said = "according to the intervals, none of the remaining settings can meet the targets"
         else:
             said = (
-                "by their intervals, none of the remaining settings can start and meet the targets"
+                "according to the intervals, none of the remaining settings can start and meet the "
+                "targets"
             )
         return Choice(None, said, 0.0 if number is not None else math.inf)
     gain = space.sign * goal.log
@@ -99,9 +100,9 @@ def choose(
         score = likely * np.exp(np.clip(gain - gain[left].max(), -50.0, 0.0))
         at = int(np.argmax(np.where(left & may_meet, score, -1.0)))
         why = (
-            "the best that is predicted to meet the targets"
+            "the best predicted setting that meets the targets"
             if space.targets
-            else ("the best that is predicted")
+            else ("the best predicted setting")
         )
         return Choice(_proposal(space, goal, at, z, 0.0, float(meets[at]), why))
     best = space.sign * math.log(runs[number][1].value(space.goal))
@@ -109,16 +110,16 @@ def choose(
     if reach <= math.log1p(within):
         stop = (
             f"none of the remaining settings is better than run {number + 1} by more than "
-            f"{within * 100:g} %, by its {level * 100:g} % interval"
+            f"{within * 100:g} %, according to its {level * 100:g} % interval"
         )
         return Choice(None, stop, math.expm1(reach))
     improvement = _improvement(gain - best, goal.deviation)
     score = np.where(left & may_meet, improvement * meets, -1.0)
     at = int(np.argmax(score))
     why = (
-        f"its expected gain over run {number + 1} is the largest"
+        f"it has the largest expected gain over run {number + 1}"
         if score[at] > 0
-        else "it is the likeliest to be better"
+        else "it is the most likely to be better"
     )
     proposal = _proposal(space, goal, at, z, float(improvement[at]), float(meets[at]), why)
     return Choice(proposal, reach=math.expm1(reach))

@@ -62,7 +62,9 @@ class Commands:
 
     def __post_init__(self) -> None:
         if not {"port", "address"} & set(names(checked(self.server))):
-            raise InvalidValue("the server's command names no {port}: it has to listen on it")
+            raise InvalidValue(
+                "the server's command lacks {port}, on which the server has to listen"
+            )
         commands = [self.server]
         if self.client not in CLIENTS:
             if "result" not in names(checked(self.client)):

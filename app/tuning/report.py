@@ -83,7 +83,7 @@ def sentences(found: Tuned) -> list[str]:
         )
     scatter = noise(space, [run for _, run in usable_runs(space, found.records)])
     if math.isfinite(scatter):
-        said.append(f"runs of one setting differ by {scatter:.1%} (deviation)")
+        said.append(f"repeat runs of one setting have a standard deviation of {scatter:.1%}")
     if found.stop:
         said.append(f"stopped: {found.stop}")
     if found.choice.proposal is not None:
@@ -121,7 +121,7 @@ def markdown(found: Tuned) -> str:
         f"# Search for the best {FIGURES[space.goal.name].title}", "",
         *(f"- {sentence}" for sentence in sentences(found)), "",
         "## Runs", "", render(shown_rows(found), TableFormat.markdown), "",
-        f"`expected` is the goal as it was expected before the run, with its "
+        f"`expected` is the prediction of the goal before the run, with its "
         f"{found.level * 100:g} % interval.", "",
     ]  # fmt: skip
     for record in found.records:

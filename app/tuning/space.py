@@ -119,8 +119,8 @@ def space(query: Query, goal: str) -> Space:
     if not axes or count < 2:
         several = ", ".join(VERBS["tune"].several)
         raise InvalidValue(
-            "nothing to choose among: give some parameters several values, as --max-num-seqs "
-            f"16,64,256; those that may have several are {several}"
+            "there is nothing to tune: give some parameters several values, such as "
+            f"--max-num-seqs 16,64,256; parameters that can have several values are {several}"
         )
     if count > MOST:
         raise InvalidValue(f"{count:,} settings: give at most {MOST:,}")
@@ -129,7 +129,7 @@ def space(query: Query, goal: str) -> Space:
     able = [at for at, row in enumerate(rows) if row is not None]
     if not able:
         raise InvalidValue(
-            f"none of the {count:,} settings can run, by the prediction; the first: "
+            f"none of the {count:,} settings can run according to the prediction; the first: "
             f"{words(every[0])}: {refused[0][1]}"
         )
     kept, found = [every[at] for at in able], [row for row in rows if row is not None]

@@ -34,7 +34,7 @@ def operators() -> None:
     """Draw the area Operators: errors by split, held-out shapes, intervals, worst series, peers."""
     series = shipped_errors.operator_series()
     if not series:
-        st.info("No operator was validated yet.")
+        st.info("No operator has been validated yet.")
         st.stop()
     matrix = shipped_errors.operator_matrix(series)
     st.markdown(shipped_errors.operator_sentence(matrix))
@@ -57,7 +57,7 @@ def operators() -> None:
     far = sorted(chosen, key=lambda row: -row["mape %"])[:20]
     worst = likely_causes.suspected_series(far)
     titled_table(f"Worst twenty series, {split}", worst, "operator_worst")
-    titled_table("Peers", shipped_errors.peers("operators"), "operator_peers")
+    titled_table("Other tools", shipped_errors.peers("operators"), "operator_peers")
     export.downloads("accuracy-operators", figures, pd.DataFrame(series), setup)
 
 
@@ -83,7 +83,7 @@ def measured_points_area(area: str) -> None:
     metrics = (metric,) if metric else shipped_errors.BATCH_METRICS
     splits = shipped_errors.fit_errors(metrics)
     st.markdown(shipped_errors.split_sentence(splits, metrics[-1]))
-    st.caption(f"Charts and the tables by {by} show the constants as they ship: in sample.")
+    st.caption(f"Charts and the tables by {by} use the shipped constants, so they are in-sample.")
     with sidebar.stopping():
         records = job_results.measured_records(area.casefold())
     shown = [row for row in records or () if metric in (None, row["metric"])]
@@ -94,22 +94,22 @@ def measured_points_area(area: str) -> None:
         _in_sample(shown, by)
     if serving:
         own = shipped_errors.own_run_errors(metrics)
-        titled_table("After runs of your own [%]", own, "own_runs", shipped_errors.OWN_RUNS)
+        titled_table("After your own runs [%]", own, "own_runs", shipped_errors.OWN_RUNS)
     coverage = shipped_errors.interval_coverage(metrics)
     titled_table("80 % intervals, do they hold?", coverage, "coverage", shipped_errors.COVERAGE)
     peers = shipped_errors.peers("serving" if serving else "published", metric or "")
-    titled_table("Peers", peers, "peers",
-                 "As their sources state them; their rows are not always ours.")  # fmt: skip
+    titled_table("Other tools", peers, "peers",
+                 "As stated by their sources, on rows that may differ from ours.")  # fmt: skip
     if not records:
         return
     worst = likely_causes.suspected_records(records, measured_points.worst(shown))
     titled_table("Worst twenty", likely_causes.brief(worst), "worst",
-                 "Suspected by rules that look at the run; not a finding.")  # fmt: skip
+                 "Causes suggested by rules, not confirmed.")  # fmt: skip
     export.downloads(f"accuracy-{area}", figures, pd.DataFrame(shown), setup)
 
 
 def _in_sample(shown: Points, by: str) -> None:
-    """Draw the errors of the constants as they ship, of all records and by a column."""
+    """Draw the in-sample errors of the shipped constants, of all records and by a column."""
     in_sample = measured_points.error_table(shown, ("metric",))
     titled_table("All rows, in sample [%]", in_sample, "all_rows", shipped_errors.AS_SHIPPED)
     titled_table(f"By {by}, in sample [%]", measured_points.error_table(shown, (by,)), "by_column")

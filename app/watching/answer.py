@@ -44,7 +44,7 @@ def refuse_unnamed(query: Query) -> None:
     """
     if "model" not in query.given:
         raise InvalidValue(
-            "a metrics page does not say what serves it: name the model, its system and engine"
+            "a metrics page does not identify the deployment: name the model, system and engine"
         )
 
 

@@ -11,10 +11,10 @@ from genz_core.errors import InvalidValue, MeasurementError
 
 #: Gauges by name with their description, each with a label "figure" (ttft, tpot).
 GAUGES: Mapping[str, str] = {
-    "ridgeline_watch_predicted_seconds": "Latency as it is expected now, with what was learned.",
+    "ridgeline_watch_predicted_seconds": "Expected latency now, including the learned correction.",
     "ridgeline_watch_measured_seconds": "Latency measured in the latest window.",
     "ridgeline_watch_ratio": "Measured over expected.",
-    "ridgeline_watch_drift": "Measured over predicted, as the watch has learned it.",
+    "ridgeline_watch_drift": "Measured over predicted, as learned by the watch.",
 }
 UP, ALARMS = "ridgeline_watch_page_up", "ridgeline_watch_alarms"
 _KEYS = ("predicted", "measured", "ratio", "drift")
@@ -39,9 +39,12 @@ class Exporter:
             name: Gauge(name, said, ("figure",), registry=self.registry)
             for name, said in GAUGES.items()
         }
-        self._up = Gauge(UP, "Whether the page is there.", registry=self.registry)
+        self._up = Gauge(UP, "Whether the metrics page can be reached.", registry=self.registry)
         self._alarms = Counter(
-            ALARMS, "Times outside of the interval, by cause.", ("cause",), registry=self.registry
+            ALARMS,
+            "Number of times outside the interval, by cause.",
+            ("cause",),
+            registry=self.registry,
         )
         for cause in CAUSES:
             self._alarms.labels(cause)

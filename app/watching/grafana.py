@@ -27,7 +27,7 @@ def dashboard() -> dict[str, Any]:
         _panel("Drift: measured over predicted", "none", {drift: "{{figure}}"}),
         _panel("Alarms of the last hour, by cause", "none",
                {f"increase({ALARMS}_total[1h])": "{{cause}}"}),
-        _panel("The metrics page is there", "none", {UP: "up"}),
+        _panel("Metrics page reachable", "none", {UP: "up"}),
     ]  # fmt: skip
     for at, panel in enumerate(panels):
         panel["id"] = at + 1
@@ -35,7 +35,7 @@ def dashboard() -> dict[str, Any]:
             "x": at % 2 * _WIDTH, "y": at // 2 * _HEIGHT, "w": _WIDTH, "h": _HEIGHT,
         }  # fmt: skip
     return {
-        "title": "Ridgeline: a live server beside its prediction",
+        "title": "Ridgeline: live server and prediction",
         "uid": "ridgeline-watch",
         "schemaVersion": 39,
         "tags": ["ridgeline"],

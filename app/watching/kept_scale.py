@@ -26,7 +26,7 @@ def scale_of(query: Query, found: Watched) -> StepScale:
     recent = [one for one in found.windows if not one.why and one.measured["tpot_s"] > 0][-LEARN:]
     if len(recent) < LEARN:
         raise InvalidValue(
-            f"{len(recent)} windows with a TPOT that can be priced: watch at least {LEARN}"
+            f"{len(recent)} windows with a TPOT that can be compared: watch at least {LEARN}"
         )
     pricing, where = Pricing(query), mean_of([one.conditions for one in recent])
     measured = sum(one.measured["tpot_s"] for one in recent) / len(recent)
@@ -38,8 +38,8 @@ def scale_of(query: Query, found: Watched) -> StepScale:
     low, high = map(miss, ends)
     if not low * high < 0:
         raise InvalidValue(
-            f"no scale of the step from {LEAST:g} to {MOST:g} gives the measured TPOT: is another "
-            "model, split, format or engine watched?"
+            f"no scale of the step from {LEAST:g} to {MOST:g} gives the measured TPOT: check that "
+            "model, parallelism, format and engine are those of the server"
         )
     words = f"{len(recent)} windows of a live server, {where.users:.3g} requests under way"
     scale = math.exp(float(brentq(miss, *ends, xtol=1e-4)))

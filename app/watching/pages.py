@@ -97,7 +97,7 @@ def page_of(look: Look) -> Page | None:
     page = parse(look.page)
     if not page.engine:
         raise ReportError(
-            "the page has figures of neither vLLM, SGLang nor llama.cpp (SGLang needs "
+            "the page has no metrics of vLLM, SGLang or llama.cpp (SGLang needs "
             "--enable-metrics, llama.cpp --metrics)"
         )
     return page
@@ -130,7 +130,7 @@ def looks_of(name: str, lines: Iterable[str]) -> Iterator[Look]:
             ) from None
         count += 1
         if count > _MOST_LOOKS:
-            raise ReportError(f"{name} has more than {_MOST_LOOKS:,} looks")
-        yield Look(at, page, why or ("" if page else "there was no page"))
+            raise ReportError(f"{name} has more than {_MOST_LOOKS:,} samples")
+        yield Look(at, page, why or ("" if page else "the page did not answer"))
     if not count:
         raise ReportError(f"{name} has no samples of a page")

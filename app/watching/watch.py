@@ -155,7 +155,7 @@ class Watcher:
     def _gone(self, look: Look) -> None:
         self.up = False
         if not self._away:
-            self._away = look.why or "there was no page"
+            self._away = look.why or "the page did not answer"
             self._say(look.at, "away", f"the metrics page cannot be reached: {self._away}")
 
     def _seen(self, at: float, page: Page) -> None:
@@ -166,7 +166,7 @@ class Watcher:
             return
         start, before = self._before
         if at <= start:
-            self._say(at, "jump", "the clock of the samples went back: the window starts again")
+            self._say(at, "jump", "the clock of the samples went backwards: the window starts anew")
             self._before, self._open = (at, page), []
             return
         gap = between(before, page, at - start)
@@ -174,19 +174,17 @@ class Watcher:
             lost = (
                 "it started again"
                 if gap.restarted
-                else "its counters continued, so nothing is lost"
+                else "its counters continued, so no data are lost"
             )
-            self._say(at, "back", f"the metrics page is there again; {lost}")
+            self._say(at, "back", f"the metrics page can be reached again; {lost}")
             self._away = ""
         self._open.append(_under_way(gap.found))
         if gap.restarted:
-            self._say(
-                at, "restart", "the server restarted: its counters describe the time since then"
-            )
+            self._say(at, "restart", "the server restarted: its counters start anew")
             self._before, self._open = (at, page), []
             return
         if gap.jumped:
-            self._say(at, "jump", f"{gap.jumped}; this window is not judged")
+            self._say(at, "jump", f"{gap.jumped}; this window is ignored")
             self._before, self._open = (at, page), []
             return
         if gap.seconds >= self.window_s * (1.0 - 1e-6):
@@ -217,7 +215,7 @@ class Watcher:
             found.throughput.requests_per_s or math.nan, self._base is None, priced.why,
         )  # fmt: skip
         if window.why and not any(one.why == window.why for one in self.windows[-1:]):
-            self._say(at, "note", f"this window cannot be priced: {window.why}")
+            self._say(at, "note", f"this window cannot be compared with a prediction: {window.why}")
         self.windows.append(window)
         if priced.why:
             return
@@ -371,9 +369,10 @@ def _sentence(shown: Change, before: Conditions, now: Conditions, preempted: flo
         "load": f"{now.users:.3g} requests under way, {before.users:.3g} before",
         "lengths": f"{now.isl:,.0f}/{now.osl:,.0f} tokens, {before.isl:,.0f}/{before.osl:,.0f} "
         "before",
-        "cache hits": f"{now.hits:.0%} of prompts found, {before.hits:.0%} before",
+        "cache hits": f"{now.hits:.0%} of prompt tokens found in the cache, {before.hits:.0%} "
+        "before",
         "preemptions": f"{preempted:.2g} preemptions of a request more than before",
-        "steps": "no change of load, lengths or cache explains it",
+        "steps": "not explained by load, lengths or cache hits",
     }
     parts = ", ".join(
         f"{name} x {math.exp(part):.2f}"

@@ -15,9 +15,9 @@ BOUND_WORDS: Mapping[str, str] = {
     "compute": "arithmetic",
     "memory": "memory traffic",
     "communication": "links between devices",
-    "tiles": "a peak that is not reached",
-    "bandwidth": "a bandwidth that is not reached",
-    "links": "links that are not reached",
+    "tiles": "arithmetic below its peak rate",
+    "bandwidth": "memory bandwidth below its peak",
+    "links": "links below their bandwidth",
     "launch": "launches",
     "overhead": "launches",
     "host": "host and scheduler",
@@ -27,8 +27,8 @@ BOUND_WORDS: Mapping[str, str] = {
 #: For each change tried: its resource, the causes of that resource, and where else it has an
 #: effect.
 _LEVERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "twice the peak arithmetic": ("arithmetic", ("compute", "tiles"), "bandwidth not reached"),
-    "twice the memory bandwidth": ("memory traffic", ("memory", "bandwidth"), "peak not reached"),
+    "twice the peak arithmetic": ("arithmetic", ("compute", "tiles"), "below peak bandwidth"),
+    "twice the memory bandwidth": ("memory traffic", ("memory", "bandwidth"), "below peak FLOP/s"),
 }
 
 
@@ -86,7 +86,7 @@ def size(value: float) -> str:
 def two_gigabytes(value: float) -> str:
     """A sentence with a memory size in both units that are called GB (10^9 and 2^30 bytes)."""
     return (
-        f"GB is 1e9 bytes here; names of devices often count GiB: {size(value)} are "
+        f"GB is 1e9 bytes here; device names often count GiB: {size(value)} are "
         f"{digits(value / 2**30)} GiB."
     )
 
@@ -119,12 +119,6 @@ def rate(value: float, unit: str) -> str:
 def count(value: float) -> str:
     """A whole number with thousands separated."""
     return f"{value:,.0f}" if math.isfinite(value) else "–"
-
-
-def tokens(value: float) -> str:
-    """A length in tokens, short where it is a power of two: 8192 -> "8k"."""
-    whole = int(value)
-    return f"{whole // 1024}k" if whole >= 1024 and whole % 1024 == 0 else f"{whole:,}"
 
 
 def percent(share: float) -> str:
@@ -187,7 +181,7 @@ def advice(
     """
     useful = [(name, saved) for name, saved in levers if saved >= 0.01]
     if not useful:
-        return f"no single change that was tried shortens {metric} by 1 %"
+        return f"none of the single changes tried shortens {metric} by 1 %"
     (name, saved), *rest = useful
     sentence = f"{name} would cut {metric} by **{percent(saved)}**"
     if rest:
@@ -206,8 +200,8 @@ def _overlap(named: Sequence[tuple[str, float]], parts: Mapping[str, float]) -> 
         resource, own, other = _LEVERS.get(words, ("", (), ""))
         if total and own and saved > sum(parts.get(o, 0.0) for o in own) / total / 2.0 + 0.01:
             return (
-                f" ({resource} is hidden only in part where it does not bind: what it adds there "
-                f"is shown as *{other}*)"
+                f" ({resource} overlaps only in part where it is not the limit; its extra time is "
+                f"shown as *{other}*)"
             )
     return ""
 

@@ -249,7 +249,7 @@ def _deviation(design: Array, spread: Array, width: Array) -> Array:
 def _refuse(measured: Array, metrics: Sequence[str], bound_s: Array | None) -> None:
     """Raise `InvalidValue` for points that cannot be fitted, see `calibrate_engine`."""
     if measured.size == 0:
-        raise InvalidValue("end-to-end calibration got no points; give one to five")
+        raise InvalidValue("calibration needs measured points; give one to five")
     unknown = sorted(set(metrics) - set(SPREAD))
     if unknown or len(metrics) != measured.size:
         raise InvalidValue(
@@ -264,7 +264,7 @@ def _refuse(measured: Array, metrics: Sequence[str], bound_s: Array | None) -> N
     if beaten.size:
         at = int(beaten[0])
         raise InvalidValue(
-            f"point {at} ({metrics[at]}) took {measured[at] * 1e3:.3f} ms where "
-            f"{bound[at] * 1e3:.3f} ms is the least this device needs: check the unit, the model, "
-            "its precision, the degrees and the device"
+            f"point {at} ({metrics[at]}) took {measured[at] * 1e3:.3f} ms, but the "
+            f"device needs at least {bound[at] * 1e3:.3f} ms: check the unit, the model, its "
+            "number formats, the degrees and the device"
         )

@@ -76,7 +76,7 @@ def calibrate(
             the system's peaks allow (named); nothing is fitted then.
     """
     if not points or not any(entry.measured_s.size for entry in points):
-        raise InvalidValue("calibration got no points; give 20 to 100 measured operators")
+        raise InvalidValue("calibration needs measured operators; give 20 to 100")
     refuse_impossible(points, system)
     parameters = {operator: dict(formats) for operator, formats in profile.parameters.items()}
     fits, uncertainty, before, after = dict(profile.fits), {}, {}, {}

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.compiled.lanes import Lanes, joined
+from genz_core.compiled.lanes import Lanes
 from genz_core.compiled.pricing import operator_columns
 from genz_core.deployment import Deployment, deploy
 from genz_core.devices.memory_levels import MemoryLevel
@@ -125,15 +125,15 @@ class Memory:
         advice = words[sizes.index(max(sizes))][1]
         beside = f" and of {self.second}" if self.second else ""
         return (
-            f"needs {_gb(total)} a device ({shown}) and the engine may use "
+            f"needs {_gb(total)} per device ({shown}), but the engine may use only "
             f"{_gb(self.usable_bytes)} of {_gb(self.capacity_bytes)}{beside}: {advice}"
         )
 
 
 #: Parts of the memory: their names, and advice where one of them is the largest.
 _PARTS: Mapping[str, tuple[str, str]] = {
-    "weights_bytes": ("weights", "use more devices or fewer bits a weight"),
-    "kv_bytes": ("KV cache", "use a smaller batch, a shorter context or an 8-bit cache"),
+    "weights_bytes": ("weights", "use more devices or fewer bits per weight"),
+    "kv_bytes": ("KV cache", "use a smaller batch, a shorter context or an 8-bit KV cache"),
     "activations_bytes": ("activations", "use smaller prefill chunks"),
     "reserve_bytes": ("runtime reserve", "use a larger device"),
 }
@@ -167,15 +167,13 @@ def memory(
         whole = sizes["isl"] + sizes["osl"]
         end = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
         chunk = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
-    both = joined(Lanes.of(end, split), Lanes.of(chunk, split))
-    graph, found = operator_columns(deployed, both, (*HELD, *OPERANDS))
-    weights, cache = found[:2, :, :size]
-    read, written = found[2:, :, size:]
+    holds, (weights, cache) = operator_columns(deployed, Lanes.of(end, split), HELD)
+    reads, (read, written) = operator_columns(deployed, Lanes.of(chunk, split), OPERANDS)
     return on_device(
         deployed,
-        slowest_stage(graph, sizes["pp"], weights),
-        slowest_stage(graph, sizes["pp"], cache),
-        np.asarray(activations_bytes(graph, [read, written])),
+        slowest_stage(holds, sizes["pp"], weights),
+        slowest_stage(holds, sizes["pp"], cache),
+        np.asarray(activations_bytes(reads, [read, written])),
         second=system.second_memory if second else None,
     )
 

@@ -88,12 +88,11 @@ def offload(memory: Memory, system: System, what: What, step: StepEstimate) -> O
     if what == "levels":
         return _on_second_memory(memory, system)
     if system.host_bytes_per_s is None:
-        raise MissingSpec(f"{system.name} states no host link, so nothing can be offloaded over it")
+        raise MissingSpec(f"{system.name} has no known host link, so nothing can be offloaded")
     if what == "experts" and system.host_memory_bytes_per_s is None:
         raise MissingSpec(
-            f"{system.name} does not state the bandwidth of its host's memory, from which experts "
-            f"on the host are read; offload weights instead, or add host.memory_gb_per_s to its "
-            f"YAML"
+            f"{system.name} has no known host memory bandwidth, which offloaded experts need; "
+            "offload weights instead, or add host.memory_gb_per_s to its YAML"
         )
     over = np.maximum(memory.total_bytes - memory.usable_bytes, 0.0)
     held = np.minimum(_held_experts(step), memory.weights_bytes)
@@ -106,8 +105,8 @@ def offload(memory: Memory, system: System, what: What, step: StepEstimate) -> O
     if np.any(disk > 0):
         if system.disk_bytes_per_s is None:
             raise MissingSpec(
-                f"{disk.max() / 1e9:,.0f} GB do not fit the host memory of {system.name}, "
-                "and it states no disk; use more devices or fewer bits per weight"
+                f"{disk.max() / 1e9:,.0f} GB do not fit into the host memory of {system.name}, "
+                "which has no known disk; use more devices or fewer bits per weight"
             )
         seconds = seconds + disk / min(system.disk_bytes_per_s, system.host_bytes_per_s)
     experts = np.zeros_like(moved) if what == "kv" else np.minimum(moved, held)
@@ -122,8 +121,8 @@ def second_memory(system: System) -> MemoryLevel:
     """
     if system.second_memory is None:
         raise MissingSpec(
-            f"{system.name} states no second memory to place weights and cache in; offload weights "
-            "or kv to the host, or add second_memory to its YAML"
+            f"{system.name} has no second memory for weights and cache; offload weights or kv to "
+            "the host, or add second_memory to its YAML"
         )
     return system.second_memory
 

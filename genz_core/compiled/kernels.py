@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genz_core.latency.kernel_time import KernelTime, worked
+from genz_core.latency.kernel_time import KernelTime
 from genz_core.symbolic.programs import Program, Rows
 from genz_core.symbolic.symbols import Symbol
 from genz_core.types import Array, Places
@@ -63,20 +63,21 @@ class Kernels:
             np.array([np.ravel(kernel.launch_s)[0] for kernel in every], dtype=float)[:, None],
         )
 
-    def seconds(self, results: Array, distinct: Distinct) -> Array:
-        """Times [s], [variants, lanes]; results: [results, lanes]."""
+    def put_seconds(self, time: Array, results: Array, distinct: Distinct) -> None:
+        """Put the times [s] in the variants' rows of the part, [variants of the part, lanes].
+
+        results: [results, lanes].
+        """
         variants, lanes = len(self.at), results.shape[1]
         if lanes < _MANY:
             axes = self.axes.taken(results).reshape(-1, variants, lanes)
-            time = self._time([axis.ravel() for axis in axes]).reshape(variants, lanes)
+            flat = self._time([axis.ravel() for axis in axes])
+            time[self.at] = flat.reshape(variants, lanes) + self.launch_s
         else:
-            time = np.empty((variants, lanes))
-            for at in range(variants):
-                time[at] = self._of_variant(at, results, distinct)
-        if self.work is None:
-            time += self.launch_s
-            return time
-        return worked(time, self.launch_s, self.work.taken(results))
+            for at, row in enumerate(self.at):
+                np.add(self._of_variant(at, results, distinct), self.launch_s[at], out=time[row])
+        if self.work is not None:
+            time[self.at] = np.where(self.work.taken(results) > 0, time[self.at], 0.0)
 
     def variants(self, results: Sequence[Any]) -> Iterator[tuple[int, list[Any], float, Any]]:
         """Row, axes, launch [s] and work of each variant, as rows of symbolic expressions."""

@@ -16,9 +16,7 @@ Some = Places | slice
 OF_GRAPH = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
 #: Fields of a split that may differ from lane to lane.
 SPLIT = (*OF_GRAPH, "micro_batches")
-_PIECE = (
-    2048  # lanes priced at a time, so that their intermediate results fit in a second-level cache
-)
+_PIECE = 4096  # lanes at a time, so that their intermediate results fit in a second-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +71,7 @@ class Lanes:
     def pieces(self, lanes: int = _PIECE) -> Iterator[tuple[slice, dict[str, Array]]]:
         """Slices of the lanes, each with its sizes by name."""
         sizes = self.sizes
-        for start in range(0, self.size, lanes):
-            at = slice(start, start + lanes)
+        for at in pieces(self.size, lanes):
             yield at, {name: values[:, at] for name, values in sizes.items()}
 
     def picked(self, at: Some) -> Lanes:
@@ -104,15 +101,6 @@ class Lanes:
         return group, repeated(self.split, self.nodes)
 
 
-def joined(*every: Lanes) -> Lanes:
-    """Lanes of several steps of the same configurations, [steps x configs]."""
-    first, *_ = every
-    sizes: dict[str, Any] = {
-        name: np.concatenate([lanes.sizes[name] for lanes in every], axis=1) for name in first.sizes
-    }
-    return replace(first, split=repeated(first.split, len(every)), **sizes)
-
-
 def repeated(split: Parallelism, times: int) -> Parallelism:
     """Degrees repeated for several steps, [times x lanes]; plain numbers stay numbers."""
     degrees: dict[str, Any] = {
@@ -121,12 +109,34 @@ def repeated(split: Parallelism, times: int) -> Parallelism:
     return replace(split, **degrees) if degrees else split
 
 
+def pieces(lanes: int, of: int = _PIECE) -> Iterator[slice]:
+    """Slices of lanes, each of at most `of`."""
+    for start in range(0, lanes, of):
+        yield slice(start, min(start + of, lanes))
+
+
+def of_lanes(values: Array, at: slice, lanes: int) -> Array:
+    """Values [rows, nodes x lanes] of some of the lanes, likewise."""
+    return values.reshape(len(values), -1, lanes)[:, :, at].reshape(len(values), -1)
+
+
 def sum_nodes(values: Array, weights: Array) -> Array:
     """Values [..., nodes x lanes] summed with weights [nodes, lanes], [..., lanes]."""
     split = values.reshape(*values.shape[:-1], *weights.shape)
     total: Array = split[..., 0, :] * weights[0]
     for node in range(1, len(weights)):
         total += split[..., node, :] * weights[node]
+    return total
+
+
+def of_all_runs(runs: Array, values: Array) -> Array:
+    """Sums over operators of their numbers of runs times values of one run, [stages, lanes].
+
+    A product of matrices would wake a thread on every core.
+
+    runs: [stages, ops].  values: [ops, lanes].
+    """
+    total: Array = np.einsum("so,ol->sl", runs, values)
     return total
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.compiled.kernels import Distinct, Kernels
-from genz_core.compiled.lanes import sum_nodes
+from genz_core.compiled.lanes import pieces, sum_nodes
 from genz_core.latency import Pricer
 from genz_core.latency.kernel_time import KernelTime
 from genz_core.latency.models import Phase
@@ -100,26 +100,27 @@ class Part:
         bound: Array = limits.reshape(-1, self.runs.size, limits.shape[1]).max(axis=0)
         return bound
 
-    def expected_s(self, results: Array, bound: Array) -> Array:
-        """Expected time of one run of each variant [s], [variants, nodes x lanes]; bound: its least
-        time.
-        """
-        time, distinct = np.zeros(bound.shape), Distinct()
+    def expected_s(self, results: Array) -> Array:
+        """Expected time of one run of each variant [s], [variants, nodes x lanes]."""
+        return self.at_least(self.kernels_s(results), self.bound_s(results))
+
+    def kernels_s(self, results: Array) -> Array:
+        """Time of the kernel of each variant [s], [variants, nodes x lanes]; 0 without one."""
+        time, distinct = np.zeros((self.runs.size, results.shape[1])), Distinct()
         for kernels in self.kernels:
-            time[kernels.at] = kernels.seconds(results, distinct)
-        return self.at_least(time, bound)
+            kernels.put_seconds(time, results, distinct)
+        return time
 
     def at_least(self, time: Num, bound: Num) -> Array:
         """Time of operators [s] whose kernels take `time`, but at least their bound."""
         return np.maximum(launched(time, self.launch_s), bound)
 
-    def of_operators(self, values: Array, weights: Array) -> Array:
-        """Values of the variants expanded to operators, nodes summed, [ops, lanes].
+    def mean(self, values: Array, weights: Array) -> Array:
+        """Values of the variants, nodes summed, [variants, lanes].
 
         values: [variants, nodes x lanes].  weights: [nodes, lanes].
         """
-        several = self.nodes and len(weights) > 1
-        return (sum_nodes(values, weights) if several else values)[self.of]
+        return sum_nodes(values, weights) if self.nodes and len(weights) > 1 else values
 
 
 def _limits(op: Op, system: System) -> list[Any]:
@@ -142,7 +143,10 @@ def _kernel_key(kernel: KernelTime | None) -> Hashable:
 
 def evaluated(program: Program, sizes: Mapping[str, Array], nodes: int) -> Array:
     """The results of a program, [results, nodes x lanes]; a row of zeros where it has none."""
-    results = np.zeros((max(len(program.results), 1), nodes, sizes["cached"].shape[1]))
-    for at, result in enumerate(program(sizes)):
-        results[at] = result
+    lanes = sizes["cached"].shape[1]
+    results = np.zeros((max(len(program.results), 1), nodes, lanes))
+    for at in pieces(lanes):
+        some = {name: size[:, at] for name, size in sizes.items()}
+        for row, result in zip(results, program(some), strict=False):
+            row[:, at] = result
     return results.reshape(len(results), -1)

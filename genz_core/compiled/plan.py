@@ -10,7 +10,15 @@ import numpy as np
 
 from genz_core.common.memo import ByIdentity
 from genz_core.compiled.kinds import Kind
-from genz_core.compiled.lanes import Lanes, sum_broadcast, sum_nodes
+from genz_core.compiled.lanes import (
+    Lanes,
+    Some,
+    of_all_runs,
+    of_lanes,
+    pieces,
+    sum_broadcast,
+    sum_nodes,
+)
 from genz_core.compiled.parts import Part, evaluated
 from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
@@ -23,9 +31,8 @@ from genz_core.symbolic.programs import Program, Rows
 from genz_core.symbolic.symbols import Symbol
 from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
 
-_PRICED = (
-    8192  # number of lanes whose kernels are priced at a time, enough for token counts to repeat
-)
+#: Lanes whose kernels are priced at a time, enough for token counts to repeat.
+_PRICED = 65536
 #: One instance for all plans of a deployment, so that equal formulas have identical objects.
 _PRICERS: ByIdentity[Pricer] = ByIdentity()
 
@@ -98,25 +105,42 @@ class Plan:
         """Whether every operator has the phase that the plan assumes, in all of the lanes."""
         return not any(np.any(decodes) for decodes in self.unless(lanes.sizes))
 
-    def price(self, lanes: Lanes, weights: Array) -> Priced:
-        """Price steps; weights: of the nodes of a lane, [nodes, lanes]."""
-        size, nodes = lanes.size, len(weights)
-        priced = Priced(np.empty((len(self.graph.ops), size)), np.empty(size), np.empty(size))
+    def price(self, lanes: Lanes, weights: Array, priced: Priced, among: Some) -> None:
+        """Price steps.
+
+        weights: of the nodes of a lane, [nodes, lanes].  priced: the arrays that take the prices,
+        in the columns `among`.
+        """
         for at, sizes in lanes.pieces(_PRICED):
-            some = weights[:, at]
-            stage: Num = 0.0
-            least: Num = 0.0
-            for part in self.parts:
-                results = part.results(sizes, nodes)
-                bound = part.bound_s(results)
-                time = part.expected_s(results, bound)
-                least = least + (part.runs @ bound).reshape(-1, some.shape[1])
-                on_stages = part.by_stage @ time
-                stage = stage + on_stages.reshape(len(on_stages), -1, some.shape[1])
-                priced.expected_s[part.rows, at] = part.of_operators(time, some)
-            priced.stage_s[at] = sum_broadcast(np.max(stage, axis=0), some)
-            priced.least_s[at] = sum_broadcast(np.asarray(least), some)
-        return priced
+            width = at.stop - at.start
+            every = [part.results(sizes, len(weights)) for part in self.parts]
+            known = [(r, part.kernels_s(r)) for part, r in zip(self.parts, every, strict=True)]
+            for piece in pieces(width):
+                some = [tuple(of_lanes(array, piece, width) for array in pair) for pair in known]
+                to = _within(among, at.start + piece.start, at.start + piece.stop)
+                self._price(some, weights[:, at][:, piece], priced, to)
+
+    def _price(
+        self,
+        known: Sequence[tuple[Array, ...]],
+        weights: Array,
+        priced: Priced,
+        to: Some,
+    ) -> None:
+        """Price a few steps; known: the results of each part, and the times of its kernels."""
+        stage: Num = 0.0
+        least: Num = 0.0
+        for part, (results, kernels_s) in zip(self.parts, known, strict=True):
+            bound = part.bound_s(results)
+            time = part.at_least(kernels_s, bound)
+            least = least + of_all_runs(part.runs, bound).reshape(-1, weights.shape[1])
+            on_stages = of_all_runs(part.by_stage, time)
+            stage = stage + on_stages.reshape(len(on_stages), -1, weights.shape[1])
+            mean = part.mean(time, weights)
+            for row, variant in zip(part.rows, part.of, strict=True):
+                priced.expected_s[row, to] = mean[variant]
+        priced.stage_s[to] = sum_broadcast(np.max(stage, axis=0), weights)
+        priced.least_s[to] = sum_broadcast(np.asarray(least), weights)
 
     def seconds(self, lanes: Lanes, wanted: Mask) -> Array:
         """Expected time of one run of each operator [s], [ops, lanes], of lanes with one node.
@@ -127,9 +151,7 @@ class Plan:
         parts = [part for part in self.parts if wanted[part.rows].any()]
         for at, sizes in lanes.pieces(_PRICED):
             for part in parts:
-                results = part.results(sizes, 1)
-                time = part.expected_s(results, part.bound_s(results))
-                seconds[part.rows, at] = time[part.of]
+                seconds[part.rows, at] = part.expected_s(part.results(sizes, 1))[part.of]
         return seconds
 
     def bound_s(self, lanes: Lanes, weights: Array) -> Array:
@@ -138,7 +160,7 @@ class Plan:
         for at, sizes in lanes.pieces():
             for part in self.parts:
                 found = part.bound_s(part.results(sizes, len(weights)))
-                bound[part.rows, at] = part.of_operators(found, weights[:, at])
+                bound[part.rows, at] = part.mean(found, weights[:, at])[part.of]
         return bound
 
     def least_s(self, lanes: Lanes, weights: Array) -> Array:
@@ -148,7 +170,7 @@ class Plan:
             some, least = weights[:, at], np.zeros((1, 1))
             for part in self.parts:
                 bound = part.bound_s(part.results(sizes, len(weights)))
-                least = least + (part.runs @ bound).reshape(-1, some.shape[1])
+                least = least + of_all_runs(part.runs, bound).reshape(-1, some.shape[1])
             seconds[at] = sum_broadcast(least, some)
         return seconds
 
@@ -192,6 +214,11 @@ class Plan:
         program, rows = self._columns[key]
         found = rows.taken(evaluated(program, lanes.sizes, nodes))
         return found.reshape(-1, len(self.graph.ops), found.shape[1])
+
+
+def _within(some: Some, start: int, stop: int) -> Some:
+    """A part of a selection of lanes."""
+    return slice(start, stop) if isinstance(some, slice) else some[start:stop]
 
 
 def _phase(op: Op) -> tuple[Phase, Symbol | None]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from genz_core.common.memo import ByIdentity
 from genz_core.compiled.kinds import Kind, kinds
-from genz_core.compiled.lanes import OF_GRAPH, Lanes, Some, sum_broadcast
+from genz_core.compiled.lanes import OF_GRAPH, Lanes, Some, of_all_runs, sum_broadcast
 from genz_core.compiled.plan import Plan, Priced
 from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
@@ -68,7 +68,11 @@ class Plans:
 
     def price(self, weights: Array) -> Priced:
         """The lanes priced, nodes summed."""
-        return Priced(*self._all(lambda plan, lanes, at: plan.price(lanes, weights[:, at])))
+        size = self.lanes.size
+        priced = Priced(np.empty((len(self.runs), size)), np.empty(size), np.empty(size))
+        for plan, lanes, at in self.of_kinds:
+            plan.price(lanes, weights[:, at], priced, at)
+        return priced
 
     def bound_s(self, weights: Array) -> Array:
         """Least time of one run of each operator, nodes summed [s], [ops, lanes]."""
@@ -130,6 +134,7 @@ def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate
     engine, lanes, priced = deployed.engine, found.lanes, found.price(weights)
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * lanes.of_rank()
     each = weights.sum(axis=0)
+    (operators_s,) = of_all_runs(found.runs[None], priced.expected_s)
     return StepEstimate(
         laid=Laid(found.graph, partial(_graph, deployed, lanes)),
         system=deployed.system,
@@ -138,7 +143,7 @@ def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate
         runs=found.runs,
         expected_s=priced.expected_s,
         stage_s=priced.stage_s,
-        wait_s=np.maximum(priced.least_s - found.runs @ priced.expected_s, 0.0),
+        wait_s=np.maximum(priced.least_s - operators_s, 0.0),
         least_s=priced.least_s,
         stages=lanes.split.pp * each,
         micro_batches=each,

@@ -241,7 +241,7 @@ def decode_attention_time(
         (sequences, context, heads, kv_heads, head_dim, value_dim, new_tokens, window),
         work=number(sequences) * context,
         launch_s=launch,
-        chunk=1024,
+        chunk=2048,
     )
 
 

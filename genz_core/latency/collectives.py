@@ -101,6 +101,8 @@ def _stages(
     exchange = Exchange(*routed) if routed else None
     latency, transfer = np.zeros(group.shape), np.zeros(group.shape)
     for index, tier in enumerate(tiers(operation, message, group, stride, links, exchange)):
+        if index and not np.any(tier.group > 1.0):
+            continue
         constants = parameters if index == 0 else (upper or parameters)
         base = floor_s if index == 0 and floor_s is not None else constants.base_s
         crossing = tier.link.latency_s if index else 0.0

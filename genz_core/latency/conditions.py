@@ -20,7 +20,7 @@ _PLAIN = LatencyProfile(
         name: {"default": kind(), "bf16": kind(), "bf16/bf16": kind(), "nccl.all_reduce": kind()}
         for name, kind in CLASSES.items()
     },
-    note="typical constants; the system came without a profile",
+    note="typical constants; the system has no latency profile",
 )
 _FOUR_BITS = 0.7  # bytes per weight below which a format is 4-bit with scales
 

@@ -30,7 +30,7 @@ _TILES = np.array(
 _SPLITS = np.array([1, 2, 4, 8, 16, 32], dtype=np.float64)
 _LEAST_K_PER_SPLIT = 128
 _OUTPUT_BYTES = 2.0
-_CHUNK = 2048  # shapes at a time, so that their tilings fit in a second-level cache
+_CHUNK = 4096  # shapes at a time, so that their tilings fit in a second-level cache
 _FEW = 64  # number of shapes whose tilings with every split fit in that cache
 
 

@@ -118,7 +118,7 @@ class LatencyProfile:
                 return candidate
         raise MissingSpec(
             f"profile {self.name} has no {operator} constants for {fmt!r} "
-            f"(it has {', '.join(formats) or 'none'}); fit them or use the default profile"
+            f"(it has {', '.join(formats) or 'none'}); fit them, or use the default profile"
         )
 
 

@@ -82,8 +82,8 @@ def arithmetic_of(op: Op, system: System) -> str:
     peaks = system.peak_flops_per_s
     if op.forced and op.compute not in peaks and op.compute not in _VECTOR:
         raise MissingSpec(
-            f"{system.name} cannot multiply in {op.compute} (it can in {', '.join(peaks)}): "
-            "force one of these, or leave the arithmetic to the number formats"
+            f"{system.name} has no {op.compute} arithmetic (it has {', '.join(peaks)}): set one of "
+            "these as compute, or leave it to the number formats"
         )
     if op.compute == "fp32":
         return next((name for name in _VECTOR if name in peaks), next(iter(peaks)))
@@ -119,7 +119,7 @@ def communication_s(op: Op, system: System) -> Array:
     if not (isinstance(sends, Symbol) or sends.any()):
         return np.zeros(sends.shape)
     if not system.links:
-        raise MissingSpec(f"{system.name} states no link between devices; use one device")
+        raise MissingSpec(f"{system.name} has no known link between devices; use one device")
     routed = exchange_of(op)
     exchange = Exchange(*map(number, routed)) if routed else None
     together, total = np.add if op.kind == "send_recv" else np.maximum, np.zeros(())

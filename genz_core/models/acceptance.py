@@ -29,17 +29,17 @@ class Acceptance:
     def __post_init__(self) -> None:
         values = np.asarray(self.positions, dtype=float)
         if not values.size:
-            raise InvalidValue("acceptance needs a share for each drafted token: give at least one")
+            raise InvalidValue("acceptance needs a rate for each draft token: give at least one")
         wrong = values[~((values >= 0.0) & (values <= 1.0))]
         if wrong.size:
-            raise InvalidValue(f"acceptance {wrong[0]:g}: a share lies between 0 and 1")
+            raise InvalidValue(f"acceptance {wrong[0]:g}: give rates between 0 and 1")
         rise = np.flatnonzero(np.diff(values) > 1e-9)
         if rise.size:
             at = int(rise[0])
             raise InvalidValue(
                 f"acceptance rises from {values[at]:g} at position {at + 1} to "
-                f"{values[at + 1]:g}: a token counts only where those before it were accepted, "
-                "so shares never rise"
+                f"{values[at + 1]:g}: a token is accepted only if all earlier ones were, so rates "
+                "cannot rise"
             )
 
     @classmethod

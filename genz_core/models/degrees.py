@@ -87,6 +87,7 @@ def other_count(degrees: Mapping[str, int]) -> str:
     if here == there:
         return ""
     return (
-        f"tp {tp} x ep {ep} x pp {pp}: GenZ runs it on {there} devices, here it is {here}, for ep "
-        f"splits the experts over the tp x dp devices; dp {dp * ep} gives {there} devices"
+        f"tp {tp} x ep {ep} x pp {pp}: GenZ uses {there} devices for this, Ridgeline {here}, "
+        f"because ep splits the experts over the tp x dp devices; dp {dp * ep} gives {there} "
+        "devices"
     )

@@ -35,7 +35,7 @@ class Denoising:
         if self.steps < 0 or self.block < 1:
             raise InvalidValue(
                 f"diffusion_steps = {self.steps}, block_length = {self.block}: give steps of at "
-                "least 1, or 0 for one a token, and a block of at least 1"
+                "least 1, or 0 for one per token, and a block of at least 1"
             )
 
     def passes(self, osl: Num) -> tuple[Array, Array]:

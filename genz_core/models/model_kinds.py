@@ -50,9 +50,8 @@ def check_generates(model: Model, asked: str) -> None:
     """
     if not generates(model):
         raise NoOutput(
-            f"{model.name} reads its input at once and generates no tokens, but {asked} is about "
-            f"generation; use estimate, sweep or serve, which give its latency and sequences per "
-            f"second"
+            f"{model.name} processes its input in one pass and generates no tokens, so {asked} "
+            "does not apply; use estimate, sweep or serve for its latency and sequences per second"
         )
 
 
@@ -66,6 +65,6 @@ def check_one_by_one(model: Model) -> None:
     check_generates(model, "a simulation of requests")
     if model_kind(model) != "decoder":
         raise UnsupportedModel(
-            f"{model.name} is of kind {model_kind(model)}, but only requests of decoders can "
-            f"be simulated; use estimate, sweep or serve"
+            f"{model.name} is of kind {model_kind(model)}, and only decoder models can be "
+            "simulated; use estimate, sweep or serve"
         )

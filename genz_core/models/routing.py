@@ -30,10 +30,12 @@ def checked_counts(counts: Array) -> Array:
         )
     found = found.reshape((1,) * (3 - found.ndim) + found.shape)
     if not np.all(np.isfinite(found)) or np.any(found < 0):
-        raise InvalidValue("routing counts hold a negative or missing number: give rows by expert")
+        raise InvalidValue(
+            "routing counts contain a negative or missing number: give token counts per expert"
+        )
     if np.any(found.sum(axis=(0, 2)) == 0):
         empty = int(np.flatnonzero(found.sum(axis=(0, 2)) == 0)[0])
-        raise InvalidValue(f"layer {empty} of the routing counts has no rows: leave it out")
+        raise InvalidValue(f"layer {empty} of the routing counts has no tokens: leave it out")
     return found
 
 
@@ -57,7 +59,7 @@ def busiest_rank(counts: Array, ranks: int, redundant: int = 0) -> float:
     if ranks < 1 or redundant < 0 or slots % ranks:
         near = -slots % max(ranks, 1)
         raise InvalidValue(
-            f"{ranks} ranks do not divide {experts} experts and {redundant} copies: take "
+            f"{ranks} ranks do not divide {experts} experts and {redundant} copies: use "
             f"{redundant + near} copies"
         )
     busiest = 0.0

@@ -67,8 +67,8 @@ class Speculation:
     def __str__(self) -> str:
         name = f" ({self.draft.name})" if self.draft else ""
         return (
-            f"{self.method}{name} drafts {self.draft_tokens} tokens a step, "
-            f"{self.acceptance.tokens_per_step:.2f} tokens come of it ({self.acceptance.source})"
+            f"{self.method}{name} drafts {self.draft_tokens} tokens per step, "
+            f"which yield {self.acceptance.tokens_per_step:.2f} tokens ({self.acceptance.source})"
         )
 
 

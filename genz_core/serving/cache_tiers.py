@@ -41,7 +41,7 @@ class CacheTier:
             if not getattr(self, name) > 0:
                 raise InvalidValue(
                     f"cache tier {self.name}: {name} = {getattr(self, name):g}, but it must be "
-                    "above 0: leave the tier out, or give it a size and a bandwidth"
+                    "above 0: leave the tier out, or set its size and bandwidth"
                 )
         if self.latency_s < 0:
             raise InvalidValue(f"cache tier {self.name}: latency_s must be at least 0")

@@ -77,8 +77,8 @@ class Transfer:
     def __post_init__(self) -> None:
         if not self.bytes_per_s > 0 or not self.latency_s >= 0:
             raise InvalidValue(
-                f"a transfer at {self.bytes_per_s:g} bytes/s after {self.latency_s:g} s: give a "
-                "bandwidth above 0 and a latency of at least 0"
+                f"transfer with {self.bytes_per_s:g} bytes/s and a latency of {self.latency_s:g} "
+                "s: give a bandwidth above 0 and a latency of at least 0"
             )
 
     @classmethod
@@ -89,7 +89,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Disaggregation:
-    """A separate pool that reads prompts.
+    """A separate prefill pool.
 
     prefill: that pool.  transfer: the transfer of the cache to the decode workers, which are
     described separately.
@@ -103,12 +103,13 @@ class Disaggregation:
         first, second = self.prefill.deployed.model, decode.model
         if round(first.parameters) != round(second.parameters):
             raise InvalidValue(
-                f"prefill runs {first.name} and decode {second.name}: both pools need one model"
+                f"prefill runs {first.name} and decode {second.name}: both pools need the same "
+                "model"
             )
         if first.precision.kv != second.precision.kv:
             raise InvalidValue(
-                f"prefill keeps its cache in {first.precision.kv} and decode in "
-                f"{second.precision.kv}: give both one cache format"
+                f"the KV cache is {first.precision.kv} in prefill and {second.precision.kv} in "
+                "decode: use one format for both"
             )
 
     def transfer_s(self, decode: ServingPool, tokens: Num) -> Array:

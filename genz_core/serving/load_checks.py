@@ -23,8 +23,8 @@ def of_kind(model: Model, traffic: Traffic) -> Traffic:
     """
     if model_kind(model) == "diffusion":
         raise UnsupportedModel(
-            f"{model.name} refines whole blocks in passes; how engines batch those under load is "
-            "not described, so price a static batch with estimate or sweep"
+            f"{model.name} is a block-diffusion model, whose batching under load is not modelled: "
+            "predict a static batch with estimate or sweep"
         )
     return traffic if generates(model) else replace(traffic, osl=1)
 
@@ -37,8 +37,8 @@ def check_load(traffic: Traffic) -> None:
     wrong = ratio[~((ratio > 0.0) & (ratio <= 1.0))]
     if wrong.size:
         raise InvalidValue(
-            f"length_ratio = {wrong[0]:g}: the shortest over the nominal length lies above 0 and "
-            "is at most 1"
+            f"length_ratio = {wrong[0]:g}: give a ratio of shortest to nominal length above 0, up "
+            "to 1"
         )
     for name, least in (("stream_interval", 1), ("recv_interval", 1), ("batch_wait", 0)):
         asked = getattr(traffic, name)
@@ -46,7 +46,7 @@ def check_load(traffic: Traffic) -> None:
             raise InvalidValue(f"{name} = {np.min(asked):g}: give a number of at least {least}")
     if traffic.rate_per_s is not None and np.any(~(rates(traffic) > 0)):
         raise InvalidValue(
-            f"an arrival rate must be above 0 requests a second, not {rates(traffic).min():g}"
+            f"an arrival rate must be above 0 requests per second, not {rates(traffic).min():g}"
         )
 
 

@@ -58,10 +58,10 @@ def movable(
             experts that are computed there.
     """
     if system.host_bytes_per_s is None:
-        raise MissingSpec(f"{system.name} states no host link, so nothing can be offloaded over it")
+        raise MissingSpec(f"{system.name} has no known host link, so nothing can be offloaded")
     if spill == "experts" and system.host_memory_bytes_per_s is None:
         raise MissingSpec(
-            f"{system.name} states no bandwidth of its host's memory: offload weights"
+            f"{system.name} has no known host memory bandwidth: offload weights instead"
         )
     room = _HOST_BYTES if system.host_memory_bytes is None else system.host_memory_bytes
     if spill == "kv":

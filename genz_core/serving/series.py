@@ -73,13 +73,11 @@ def serve_pools(
 def _refuse(traffic: Traffic) -> None:
     unknown = {
         "weights or caches on the host": bool(traffic.spill or traffic.sharing.reads),
-        "prompts that wait for others (batch_wait)": bool(
-            np.any(np.asarray(traffic.batch_wait) > 0)
-        ),
+        "batch_wait": bool(np.any(np.asarray(traffic.batch_wait) > 0)),
     }
     for what, asked in unknown.items():
         if asked:
-            raise InvalidValue(f"{what}: not priced with a prefill pool; leave it out")
+            raise InvalidValue(f"{what}: not modelled with a prefill pool; leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +267,8 @@ class _Asked:
                 status[at] = OVERLOADED
                 messages[int(at)] = (
                     f"{found.requests_per_s[at]:.4g} requests/s is more than the "
-                    f"{found.most_per_s[at]:.3g} that the slower pool sustains: the queue grows "
-                    "without end; add workers to it"
+                    f"{found.most_per_s[at]:.3g} that the slower pool sustains, so the queue "
+                    "grows without bound; add workers to it"
                 )
         return status, messages
 

@@ -39,7 +39,7 @@ def figures(
     for at in np.flatnonzero(over):
         messages[int(at)] = (
             f"{offered[at]:.4g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
-            "deployment sustains: the queue grows without end; add replicas or devices"
+            "deployment sustains, so the queue grows without bound; add replicas or devices"
         )
     status = np.where(over, OVERLOADED, served.status)
     valid = np.isin(status, ["ok", OUT_OF_MEMORY, OVERLOADED])

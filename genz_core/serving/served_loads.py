@@ -23,7 +23,7 @@ from genz_core.workload import OUT_OF_MEMORY
 
 #: Share of the requests that could run, below which whole prompts are named as the reason.
 _FEWER = 0.9
-_NO_ROOM = "no sequence's cache fits beside the weights"
+_NO_ROOM = "not even one sequence fits into memory next to the weights"
 
 
 def _spread(load: Workload, users: Num) -> Workload:
@@ -153,9 +153,9 @@ class ServedLoads:
         most = self._beside_prompts
         fewer = most < _FEWER * np.minimum(self._places, users)
         sentence = (
-            "prompts are not cut, so each waits until all of it fits in a step beside the decodes: "
-            "about {:,.0f} of {:,.0f} requests run at a time; raise max_num_batched_tokens, or "
-            "give chunked_prefill"
+            "without chunked prefill, a prompt waits until all of it fits into a step next to the "
+            "decodes: about {:,.0f} of {:,.0f} requests run at a time; raise "
+            "max_num_batched_tokens, or enable chunked_prefill"
         )
         found = np.flatnonzero(fewer & (self.status == "ok"))
         return {int(at): sentence.format(most[at], users[at]) for at in found}

@@ -93,7 +93,7 @@ class Sharing:
         below = self.below
         if self.from_host:
             if system.host_bytes_per_s is None:
-                raise MissingSpec(f"{system.name} states no host link to read a cache over")
+                raise MissingSpec(f"{system.name} has no known host link to read a cache from")
             below = (TierShare(CacheTier("host", np.inf, system.host_bytes_per_s), 1.0),)
         cached: Array = weigh(np.maximum(self.cached_tokens, 1.0)).kv_bytes
         read: Array = np.sum([each.read_s(cached) for each in below], axis=0)

@@ -104,8 +104,8 @@ class StepTimes:
             return cls(ModelTimes.of(deployed, parallelism, sizes, query), None, engine)
         if sizes.branches > 1:
             raise InvalidValue(
-                "drafts combined with several answers per prompt are not priced: leave out one of "
-                "them"
+                "speculative decoding with several outputs per prompt is not modelled: leave out "
+                "one of them"
             )
         speculation, target = deployed.model.speculation, deployed.model.model
         drafted = speculation.draft_tokens

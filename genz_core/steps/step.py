@@ -20,6 +20,7 @@ from genz_core.latency import Explanation, Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
 from genz_core.steps.overlap import overlap
+from genz_core.steps.shared_kernels import share_kernels
 from genz_core.types import (
     DEGREES,
     Array,
@@ -244,10 +245,10 @@ class StepEstimate:
     def parts(self) -> dict[str, Array]:
         """Parts of each operator's time by name, [ops, configs] each; they sum to `operators_s`.
 
-        The resource that binds an operator gets its bound.  Of the rest, "launch" is the time
-        before a kernel starts working, or the host's time to launch it; the remainder is named
-        after its cause: "tiles" (tiles do not fill the device, or do not reach its peak),
-        "bandwidth" (not reached), "links" (time of a collective beyond its bytes).
+        The bound is attributed to the resource that limits the operator.  Of the rest, "launch" is
+        the time before a kernel starts working, or the host's time to launch it; the remainder is
+        named after its cause: "tiles" (tiles do not fill the device, or run below its peak),
+        "bandwidth" (below its peak), "links" (time of a collective beyond its bytes).
         """
         bound, pricer = self.bound_s, Pricer(self.system, self.engine)
         binding = np.argmax(np.stack([self.communication_s, self.compute_s, self.memory_s]), axis=0)
@@ -272,8 +273,8 @@ class StepEstimate:
         return mean_s
 
     def bounds(self, config: int = 0) -> list[str]:
-        """What takes most of each operator's time in one configuration, [ops]: a resource including
-        its inefficiency, or "overhead", its launch.
+        """The bottleneck of each operator in one configuration, [ops]: the resource (including its
+        inefficiency) that takes the most time, or "overhead" for its launch.
         """
         return _bounds({name: part[:, config] for name, part in self.parts().items()})
 
@@ -336,6 +337,8 @@ def price(
     communication = stack((limit.communication_s for limit in least), size)
     pricer = Pricer(system, engine)
     expected = stack(pricer.expected_of(graph.ops, least), size)
+    if len(step.groups) > 1:
+        share_kernels(graph.ops, pricer, expected)
     overlap(graph, parallelism, system, compute, memory, communication, expected)
     bound = np.maximum(np.maximum(compute, memory), communication)
     runs = np.array([op.count for op in graph.ops], dtype=float)

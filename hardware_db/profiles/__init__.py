@@ -119,7 +119,7 @@ def _inheritance(system: System, inherited: Sequence[FittedProfile]) -> str:
     """A sentence on the origin of the constants of a family that was not measured."""
     typical = "typical constants of all measured families, by memory bandwidth per unit and clock"
     if system.kind == "cpu":
-        typical += ", those of attention as one core of an EPYC reached"
+        typical += ", attention as measured on one core of an EPYC"
     if not inherited:
         return f"no device of family {system.family} was measured; inherited from {typical}"
     classes = ", ".join(sorted({operator for operator, _ in inherited[0].parameters}))
@@ -147,7 +147,7 @@ def own_folder() -> Path:
 
 def own_profiles() -> OwnFiles[FittedProfile]:
     """The user's own profiles, without damaged ones."""
-    return read_all("profiles/*.yaml", _own, "calibrate anew, or move it away")
+    return read_all("profiles/*.yaml", _own, "calibrate again, or move it away")
 
 
 @lru_cache(maxsize=64)

@@ -12,14 +12,14 @@ from hardware_db.tables import folder, table
 FILE = folder("profiles") / "operator_validation.csv"
 #: {split: meaning}, in the order of tables and charts.
 OPERATOR_SPLITS: Mapping[str, str] = {
-    "roofline": "datasheet peaks alone, no fitted constant",
-    "in sample": "the points that fitted the constants",
+    "roofline": "datasheet peaks alone, no fitted constants",
+    "in sample": "the points used to fit the constants",
     "held-out shapes": "same device, shapes not used in the fit",
-    "held-out, alone": "the same with the trees or tables of kernels that run alone",
-    "sibling": "device left out, constants of its family",
-    "unseen family": "whole family left out, typical constants",
-    "+ 20 points": "unseen family and 20 points of the device",
-    "+ 100 points": "unseen family and 100 points of the device",
+    "held-out, alone": "the same, with the correction (trees or tables) for kernels that run alone",
+    "sibling": "device left out of the fit, constants of its family",
+    "unseen family": "whole family left out of the fit, typical constants",
+    "+ 20 points": "unseen family plus 20 points of the device",
+    "+ 100 points": "unseen family plus 100 points of the device",
 }
 _COUNTS = ("draw", "points", "left_out")
 _ERRORS = ("mape", "median", "p90", "bias")

@@ -92,5 +92,5 @@ def _remarks(checkpoint: Checkpoint) -> tuple[str, ...]:
     shipped = shipped_models().values()
     known = {name.casefold() for record in shipped for name in (record.id, *record.aliases)}
     if checkpoint.name.casefold() in known:
-        remarks.append(f"{checkpoint.name} ships already")
+        remarks.append(f"{checkpoint.name} is already shipped")
     return tuple(remarks)

@@ -114,7 +114,7 @@ def read_header(stream: BinaryIO) -> GgufHeader:
     """
     source = _Stream(stream)
     if source.bytes(4) != MAGIC:
-        raise InvalidValue("the file is no GGUF file: it does not start with 'GGUF'")
+        raise InvalidValue("not a GGUF file: it does not start with 'GGUF'")
     version = int(source.number("I"))
     if version not in (2, 3):
         raise InvalidValue(f"GGUF version {version} is not read; versions 2 and 3 are")

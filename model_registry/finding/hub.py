@@ -144,7 +144,7 @@ def _download(name: str, file: str) -> Path | None:
         raise UnknownModel(
             "hub model",
             name,
-            hint=f"To ask the hub run: {pip_install_extra('hub')}; or paste its config.json",
+            hint=f"To use the hub run: {pip_install_extra('hub')}; or paste its config.json",
         ) from None
     set_verbosity_error()  # its retry messages would be printed beside the one error
     try:

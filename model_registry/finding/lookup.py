@@ -266,8 +266,8 @@ def _note(name: str, model: ShippedModel, matched: Matched, formats: Mapping[str
         "name": "",
         "alias": f"{name} is {model.id} under another name",
         "re-release": f"{name} has the architecture of {model.id}",
-        "fine-tune": f"{name} is taken as a fine-tune of {model.id}, the same architecture",
-        "beginning": f"{name} is taken as {model.id}, whose name alone begins so",
+        "fine-tune": f"{name} is treated as a fine-tune of {model.id}, with the same architecture",
+        "beginning": f"{name} is taken as {model.id}, the only name that starts with it",
     }[matched]
     if matched in ("alias", "re-release") and not formats and (others := _others(name, model)):
         note += f", not {' or '.join(filter(None, (', '.join(others[:-1]), others[-1])))}"
@@ -293,7 +293,7 @@ def resolve_name(name: str) -> NameMatch:
 
     Raises:
         UnknownModel: no shipped model has that size and series, or several names begin with it;
-            these, or near ones, are listed.
+            these, or near ones, are listed, the shortest names first.
         NotADecoder: no shipped model matches, and the name is known for another kind of model.
         UnknownPrecision: the name announces a quantisation that is not described.
     """
@@ -311,7 +311,7 @@ def resolve_name(name: str) -> NameMatch:
     begins = _beginning(plain)
     if len(begins) == 1:
         return _match(plain, shipped_models()[begins[0]], "beginning", {})
-    raise _unknown(name, begins or _holding(plain))
+    raise _unknown(name, _nearest_first(plain, begins or _holding(plain)))
 
 
 def only_begins(name: str, model: str) -> bool:
@@ -378,7 +378,7 @@ def _beginning(name: str) -> list[str]:
         return []
     begun = (models for key, models in _index()[0].items() if key[: len(words)] == words)
     owned = (m for m in chain(*begun) if m.id.casefold().startswith(f"{account}/" * bool(account)))
-    return sorted(_originals(owned), key=str.casefold)
+    return _originals(owned)
 
 
 def _holding(name: str) -> list[str]:
@@ -387,7 +387,17 @@ def _holding(name: str) -> list[str]:
     if not words or "/" in name:
         return []
     held = (m for m in shipped_models().values() if _position(words, _tokens(m.id)) >= 0)
-    return sorted(_originals(held), key=str.casefold)
+    return _originals(held)
+
+
+def _nearest_first(name: str, models: Iterable[str]) -> list[str]:
+    """Ids that begin with the first word of `name` first, short ones before long ones."""
+    first = _tokens(name)[:1]
+
+    def order(model: str) -> tuple[bool, int, str]:
+        return _tokens(model.rpartition("/")[2])[:1] != first, len(model), model.casefold()
+
+    return sorted(models, key=order)
 
 
 def _formats_of(match: NameMatch) -> dict[str, str]:
@@ -437,5 +447,5 @@ def _unknown(name: str, fits: Sequence[str] = ()) -> UnknownModel:
         "a config.json (--trace follows one of any type), or a name that `ridgeline models` lists."
     )
     why = reason_unshipped(name)
-    hint = f"It does not ship: {why}" if why else ""
+    hint = f"It is not shipped: {why}" if why else ""
     return UnknownModel("model", name, list(shipped_models()), hint, fits, instead)

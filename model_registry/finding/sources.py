@@ -142,7 +142,7 @@ def _of_name(name: str) -> Checkpoint:
     if address and shipped_page(name):
         name = address
     elif address:
-        hint = f"{address} is on the hub, which a name does not ask"
+        hint = f"{address} is on the hub, which is not contacted for a plain name"
         raise UnknownModel("model", name, hint=hint, instead=_FROM_HUB)
     match = resolve_name(name)
     formats = {"weights": match.weights, "kv": match.kv, "activations": match.activations}

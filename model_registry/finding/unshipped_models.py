@@ -19,8 +19,8 @@ _REASONS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(ling|ring)-2\.[56]-1t.*", re.I),
      "its config.json could not be confirmed, and no size of it is guessed"),
     (re.compile(r"hyperclovax-seed-think-32b.*", re.I),
-     "its config.json could not be confirmed, and no size of it is guessed; its type is traced "
-     "once its config is given"),
+     "its config.json could not be confirmed, and sizes are not guessed; give its config to trace "
+     "it"),
 )  # fmt: skip
 
 

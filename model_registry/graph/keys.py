@@ -246,7 +246,8 @@ class Config:
             hint = f" (near {unknown[0]!r}: {', '.join(near)})" if near else ""
             raise UnsupportedModel(
                 f"{self.name}: {', '.join(map(repr, unknown))} of this {self.model_type} config "
-                f"may change its shape and nobody has described it{hint}; remove it if it does not"
+                f"may change the model's shape and are not described{hint}; remove it if it does "
+                "not"
             )
 
 

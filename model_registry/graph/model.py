@@ -213,12 +213,12 @@ def _check_inputs(spec: ModelSpec, inputs: ModelInputs) -> None:
     sound = spec.encoder.sound if spec.encoder else None
     if inputs.audio_s and sound is None:
         raise InvalidValue(
-            f"audio_seconds = {inputs.audio_s:g}: {spec.name} hears no sound; leave it out"
+            f"audio_seconds = {inputs.audio_s:g}: {spec.name} takes no audio; leave it out"
         )
     if sound and inputs.audio_s > sound.window_s:
         raise InvalidValue(
-            f"audio_seconds = {inputs.audio_s:g}: {spec.name} hears {sound.window_s:g} s at a "
-            "time; give that, and a batch of as many windows"
+            f"audio_seconds = {inputs.audio_s:g}: {spec.name} processes {sound.window_s:g} s of "
+            "audio at a time; give that length, and one batch entry per window"
         )
     if inputs.denoising and spec.kind != "diffusion":
         raise InvalidValue(

@@ -85,8 +85,8 @@ def _undivided(spec: ModelSpec, degrees: Mapping[str, float]) -> str | None:
         if degrees[name] > 1:
             kind = f"{spec.kind} model"
             return (
-                f"{name} {degrees[name]:g} splits {spec.name}, of the kind {kind}, whose passes no "
-                "engine divides that way; use tp or dp"
+                f"{name} {degrees[name]:g} splits {spec.name}, of the kind {kind}, which no engine "
+                "splits that way; use tp or dp"
             )
     return None
 
@@ -154,7 +154,7 @@ def _uneven_experts(
     if redundant:
         size = next(size for size in sizes if (size + redundant) % ep)
         held = f"the {size} experts and {redundant} redundant ones of {spec.name}"
-        return f"ep {ep} does not divide {held}; {-size % ep} redundant ones make it so"
+        return f"ep {ep} does not divide {held}; add {-size % ep} redundant experts"
     refused = _exceeded(spec, limits, "ep", ep) or ""
     more = -sizes[0] % ep
     return f"{refused}; or {more} redundant experts" if ep < sizes[0] else refused

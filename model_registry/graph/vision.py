@@ -37,8 +37,8 @@ def with_vision(spec: ModelSpec, config: Config) -> ModelSpec:
         vision = tower(Config({**outer, **section}, f"{config.name} vision"), spec.hidden)
     except ZeroDivisionError:
         raise InvalidValue(
-            f"{config.name}: the sizes of vision_config do not make an encoder; one is 0 that "
-            "others are divided by"
+            f"{config.name}: the sizes of vision_config do not form an encoder; a size that others "
+            "are divided by is 0"
         ) from None
     return replace(spec, vision=vision)
 

@@ -64,7 +64,7 @@ def _with_weights(
         weights=_as_loaded(name, base),
         by_layer={},
         mixture="",
-        source="the wish for it",
+        source="the requested format",
     )
     kept = "" if name in _WIDE or _is_gguf(name) else f"; embedding, LM head and router {base}"
     if cache := FORMATS[name].cache:

@@ -12,7 +12,7 @@ import model_registry
 from genz_core.common.cells import markdown_cell
 from model_registry.finding.catalog import ShippedModel, shipped_models
 
-_HEAD = """# Models that ship
+_HEAD = """# Shipped models
 
 {count} models, each a small file in `model_registry/configs` that holds the facts of its
 published configuration and names its source. Any other Hugging Face `config.json` of a known
@@ -34,7 +34,7 @@ model's file cites (`published`), equals that of transformers' own model on the 
 """
 
 _RESTS_ON = """
-## What each model's figures rest on
+## Sources of each model
 
 The configuration is the publisher's own file, a copy of it in public code, the defaults that
 transformers documents for it, or sizes that a paper or a model card states. Some configurations

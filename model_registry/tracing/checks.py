@@ -48,7 +48,7 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise InvalidValue(f"the config is not plain JSON: {error}") from None
     if len(text) > LARGEST_CONFIG_BYTES:
-        raise InvalidValue(f"the config has {len(text)} characters; no model needs so many")
+        raise InvalidValue(f"the config has {len(text)} characters; no model config is that long")
     plain: dict[str, Any] = json.loads(text, object_hook=_number)
     _check_sizes(plain, "")
     return plain
@@ -69,7 +69,7 @@ def _check_sizes(value: Any, key: str) -> None:
             _check_sizes(entry, str(name))
     elif isinstance(value, list):
         if len(value) > LARGEST_LIST:
-            raise InvalidValue(f"{key} lists {len(value)} entries; no model has so many")
+            raise InvalidValue(f"{key} lists {len(value)} entries; no model has that many")
         for entry in value:
             _check_sizes(entry, key)
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -96,7 +96,7 @@ def bounded_modules() -> Iterator[None]:
         made += 1
         if made > LARGEST_MODULES:
             raise InvalidValue(
-                f"the config makes more than {LARGEST_MODULES} modules; no model has so many"
+                f"the config makes more than {LARGEST_MODULES} modules; no model has that many"
             )
         original(self, *args, **kwargs)
 

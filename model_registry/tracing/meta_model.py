@@ -221,7 +221,7 @@ def _instantiate(settings: Any, model_type: str) -> tuple[Any, set[str]]:
             "give the config of a causal language model"
         )
     raise InvalidValue(
-        f"the sizes of this {model_type} config do not make a model: {one_line(refusal)}"
+        f"the sizes of this {model_type} config do not form a model: {one_line(refusal)}"
     ) from None
 
 

@@ -37,7 +37,7 @@ def check_named_class(config: Mapping[str, Any], settings: Any, model: Any) -> N
         raise UnsupportedModel(
             f"the config names {name[:80]}, which has {theirs / 1e9:.3g}B parameters at these "
             f"sizes, and its model_type makes {type(model).__name__} with {ours / 1e9:.3g}B; give "
-            "the config whose model_type and architectures are of one model"
+            "a config whose model_type and architectures name the same model"
         )
 
 

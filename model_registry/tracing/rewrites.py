@@ -14,10 +14,10 @@ from typing import Any
 from model_registry.tracing.calls import ProgramBlock, ProgramCall
 
 REWRITES: Mapping[str, str] = {
-    "mla_absorbed": "latent attention is absorbed in decode: queries meet the cached latents",
-    "routed_experts": "only the experts that a token is routed to run",
-    "sparse_attention": "sparse attention reads its top-k tokens, not the masked whole",
-    "merged_projections": "projections of the same input are one product",
+    "mla_absorbed": "latent attention is absorbed in decode: queries attend to the cached latents",
+    "routed_experts": "only the routed experts of a token run",
+    "sparse_attention": "sparse attention reads its top-k tokens, not the whole masked cache",
+    "merged_projections": "projections of the same input are one matrix product",
     "fused_norm": "a residual addition is fused with the norm that follows it",
     "fused_activation": "gate, activation and product are one pass",
     "rotary": "the rotary embedding of queries and keys is one pass",

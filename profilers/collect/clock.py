@@ -132,8 +132,8 @@ def refuse_overload(busy: float, threads: int) -> None:
         which = "the thread" if threads == 1 else f"{threads} busy threads"
         raise MeasurementError(
             f"other programs use the cores: {which} took {busy:.2f} times the processor time "
-            f"({OVERLOADED:g} at most), so a calibration would describe their load; stop them, "
-            "give fewer --threads, or --anyway"
+            f"({OVERLOADED:g} at most), so a calibration would be distorted; stop them, use fewer "
+            "--threads, or pass --anyway"
         )
 
 

@@ -85,7 +85,7 @@ def _cause(log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     marked = [line.partition("ridgeline rank: ")[2] for line in lines if "ridgeline rank: " in line]
     errors = [line for line in lines if "Error" in line and "ChildFailedError" not in line]
-    return next(iter([*marked, *errors, *lines[-1:]]), "it said nothing")[:300]
+    return next(iter([*marked, *errors, *lines[-1:]]), "no output")[:300]
 
 
 def _rank_result(path: Path) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _rank_result(path: Path) -> dict[str, Any]:
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise MeasurementError(f"{path.stem} left no result") from None
+        raise MeasurementError(f"{path.stem} wrote no result") from None
     return result
 
 
@@ -125,7 +125,9 @@ def merge(results: Sequence[Mapping[str, Any]], settings: RunSettings) -> Ranked
         engine="hf-compile" if settings.compile else "hf",
         workload=Workload(settings.batch, settings.isl, settings.osl),
         facts={"world_size": len(results), **first["facts"]},
-        notes=(f"tensor parallel over {len(results)} ranks; each step as its slowest rank",),
+        notes=(
+            f"tensor parallel over {len(results)} ranks; a step takes as long as its slowest rank",
+        ),
     )
     ranks = tuple({k: tuple(v) for k, v in result["phases"].items()} for result in results)
     skew = sorted(ratios)[len(ratios) // 2] if ratios else 0.0

@@ -56,7 +56,7 @@ def _safely(name: str, check: Callable[[], Check]) -> Check:
         return check()
     except (OSError, ValueError, RuntimeError, ImportError, AttributeError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        return Check(name, "limited", first[:120], "", "it is there but does not answer")
+        return Check(name, "limited", first[:120], "", "it is installed but does not answer")
 
 
 def find_tool(name: str) -> str | None:
@@ -162,7 +162,7 @@ def _ncu() -> Check:
     version = _version([path, "--version"])
     if not counters_permitted():
         advice = (
-            "counters are for root alone: load the nvidia module with "
+            "counters are restricted to root: load the nvidia module with "
             "NVreg_RestrictProfilingToAdminUsers=0, or run as root (CAP_SYS_ADMIN in a container)"
         )
         return Check("ncu", "limited", version, enables, advice)
@@ -199,7 +199,7 @@ def _distributed() -> Check:
     import torch.distributed as dist
 
     if not dist.is_available():
-        return Check("distributed", "missing", "", enables, "this torch was built without it")
+        return Check("distributed", "missing", "", enables, "this build of torch lacks it")
     backends = [
         name
         for name, there in (("nccl", dist.is_nccl_available()), ("gloo", dist.is_gloo_available()))

@@ -61,8 +61,8 @@ class Counters:
         for name in (*self.metrics, *self.sections, self.set):
             if not _NAME.fullmatch(name):
                 raise MeasurementError(
-                    f"{name[:80]!r} is not a name that ncu knows; `ncu --query-metrics` and "
-                    "`ncu --list-sections` print them"
+                    f"{name[:80]!r} is unknown to ncu; `ncu --query-metrics` and `ncu "
+                    "--list-sections` list the names"
                 )
         if self.replay not in REPLAYS:
             raise MeasurementError(f"replay {self.replay[:80]!r}; choose {', '.join(REPLAYS)}")

@@ -26,7 +26,7 @@ _USUAL_SPREAD = 0.5
 _EDGES = 2.0
 #: Share of a run's requests that the table of requests must hold to represent the run.
 _NEARLY_ALL = 0.9
-_CHUNKS = "the client counts pieces of the stream that are not one token each"
+_CHUNKS = "the client counts stream chunks that are not one token each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _whole_request(m: ServingMeasurement) -> Check:
     if first is None or whole is None or osl is None:
         return Check(name, "not made", why=f"the file states no {' and no '.join(missing)}")
     if osl <= 1.0:
-        return Check(name, "not made", why="answers of one token have no gap")
+        return Check(name, "not made", why="outputs of one token have no TPOT")
     gaps = osl - 1.0
     lengths = m.lengths.osl.std if m.lengths.osl.std is not None else _USUAL_SPREAD * osl
     times = spread.std if spread.std is not None else _USUAL_SPREAD * stated
@@ -163,7 +163,7 @@ def _whole_request(m: ServingMeasurement) -> Check:
 
 
 def _judged_tpot(name: str, implied: float, stated: float, slack: float) -> Check:
-    why = f"{_CHUNKS}, or E2E and TPOT are from different requests"
+    why = f"{_CHUNKS}, or E2E and TPOT come from different requests"
     solved, implied_ms, stated_ms = f"{name}, solved for the gap", implied * 1e3, stated * 1e3
     return judged(solved, implied_ms, stated_ms, "ms", why, slack * 1e3)
 
@@ -219,8 +219,7 @@ _LITTLE_CAUSE = (
     "was sent"
 )
 _IDLE_CAUSE = (
-    f"E2E leaves out a part of a request ({_CHUNKS}), or users waited in the client between "
-    "requests"
+    f"E2E omits a part of a request ({_CHUNKS}), or users waited in the client between requests"
 )
 
 
@@ -241,7 +240,7 @@ def _tokens(m: ServingMeasurement) -> Check:
     rates, osl = m.throughput, m.lengths.osl.mean
     if not rates.requests_per_s or not rates.output_tokens_per_s or not osl:
         return Check(_TOKENS, "not made", why="the file does not state all three")
-    why = f"{_CHUNKS}, or failed or warm-up requests stand in one of both rates"
+    why = f"{_CHUNKS}, or failed or warm-up requests count in only one of the rates"
     out, load = rates.output_tokens_per_s, m.load
     sums = [rates.requests_per_s * osl]
     if load.completed and load.duration_s:  # a client may print a rate with few digits

@@ -8,8 +8,8 @@ import pandas as pd
 #: exceed one.
 BELOW_BOUND = 0.97
 REASON = (
-    "measured below the bound, MFU or MBU above one: the run did less than was priced (tokens, "
-    "layers, number format, devices), or its kernels have other names"
+    "measured below the bound (MFU or MBU above 1): the run did less work than the priced scenario "
+    "(tokens, layers, number format, devices), or its kernels have unknown names"
 )
 
 

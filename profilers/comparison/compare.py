@@ -104,8 +104,8 @@ def compare(
     if not priced:
         raise InvalidValue(
             notes[0] if notes else
-            "the measurement has neither a prefill nor a decode phase; say which one it is, "
-            "as with --as prefill"
+            "the measurement names neither prefill nor decode; state the phase, for example --as "
+            "prefill"
         )  # fmt: skip
     for phase, step in priced.items():
         _refuse_some_kernels(step, reports, phase)
@@ -171,8 +171,8 @@ def _priced(
             step = Expected.from_step(getattr(estimate, phase), config)
         if step is None:
             notes.append(
-                "the mixed steps are not compared: their ranges do not say which prompts and "
-                "sequences they held"
+                "mixed steps are not compared: their ranges do not state their prompts and "
+                "sequences"
             )
         else:
             priced[phase] = step
@@ -199,10 +199,8 @@ def _refuse_some_kernels(step: Expected, reports: Sequence[Report], phase: str) 
     if launched < _A_STEP * runs:
         raise InvalidValue(
             f"ncu timed {launched:,} launch{'es' if launched != 1 else ''}, and a step of {phase} "
-            f"runs {runs:,.0f} operators: "
-            "selected kernels do not make a step; `ridgeline import` and page Upload show "
-            "what each "
-            "reaches"
+            f"runs {runs:,.0f} operators: selected kernels do not form a step; `ridgeline import` "
+            "and page Upload show what each kernel reaches"
         )
 
 

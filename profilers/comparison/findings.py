@@ -138,12 +138,12 @@ def _idle(found: MeasuredPhase) -> Iterator[Finding]:
         yield Finding(
             "exposed communication", phase,
             f"Collectives run alone for {seconds(clocks.exposed_communication_s)} ({share}) of a "
-            f"step of {phase}: nothing else runs beside them.", clocks.exposed_communication_s,
+            f"step of {phase}, without overlapping compute.", clocks.exposed_communication_s,
         )  # fmt: skip
     if clocks.between_s > _MUCH_IDLE * clocks.wall_s:
         yield Finding(
             "idle between steps", phase,
-            f"Between two steps of {phase} the device waits {seconds(clocks.between_s)} "
+            f"Between two steps of {phase} the device idles for {seconds(clocks.between_s)} "
             f"(median); a step takes {seconds(clocks.wall_s)}.", clocks.between_s,
         )  # fmt: skip
 
@@ -164,14 +164,14 @@ def _launch_bound(
         between = total - busy
         yield Finding(
             "launch-bound", phase,
-            f"{phase.capitalize()} is bound by the host: {percent(between / total)} of its "
+            f"{phase.capitalize()} is host-bound: {percent(between / total)} of its "
             f"{seconds(total)} a step lie between operators ({kernels}).", between,
         )  # fmt: skip
     elif launches >= MANY_LAUNCHES and each < SHORT_KERNEL_S and found.on_device:
         yield Finding(
             "launch-bound", phase,
-            f"{phase.capitalize()} runs {kernels}, about as long as a launch takes: outside a "
-            "CUDA graph the host sets the pace.", max(busy - float(whole["predicted_s"]), 0.0),
+            f"{phase.capitalize()} runs {kernels}, about as long as a launch takes: without a CUDA "
+            "graph the host limits the speed.", max(busy - float(whole["predicted_s"]), 0.0),
         )  # fmt: skip
 
 
@@ -191,11 +191,11 @@ def _roofs(
         mine = operators[operators["class"] == row["class"]]
         name, kernels = _named(mine.assign(lost=mine["measured_s"] - mine["predicted_s"]))
         several = int((mine["name"] != NOTHING).sum()) > 1
-        most = f" Most is lost in {name}." if name and several else ""
+        most = f" Most of the gap is in {name}." if name and several else ""
         sentence = (
             f"{subject} in {phase} {verb} {percent(bound / measured)} of the roof, "
-            f"{percent(bound / predicted)} was predicted: {seconds(measured)} against "
-            f"{seconds(predicted)} a step.{most}"
+            f"predicted {percent(bound / predicted)}: {seconds(measured)} against "
+            f"{seconds(predicted)} per step.{most}"
         )
         yield Finding("below roof", phase, sentence, lost, name, kernels)
 
@@ -219,7 +219,7 @@ def _copies(
         yield Finding(
             "copies", found.phase,
             f"Copies, casts and fills take {percent(spent / total)} of {found.phase} "
-            f"({seconds(spent)} a step, {count(launches)} launches); the prediction has none.",
+            f"({seconds(spent)} a step, {count(launches)} launches); the prediction includes none.",
             spent, "", names,
         )  # fmt: skip
 
@@ -281,7 +281,8 @@ def _other_device(estimate: Estimate, measurement: Measurement) -> Iterator[Find
             yield Finding(
                 "other device", "",
                 f"The measurement comes from {device.name or 'a device'} whose {name} is "
-                f"{ran / meant:.2g}× that of {system.name}: predict for the device that ran.", 0.0,
+                f"{ran / meant:.2g}× that of {system.name}: predict for the device that was "
+                "measured.", 0.0,
             )  # fmt: skip
             return
 

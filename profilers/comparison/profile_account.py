@@ -42,9 +42,9 @@ _OPERATORS = "operators = step"
 _LAYERS = "launches over layers = steps"
 _HARDWARE = "nothing faster than the hardware"
 _BYTES = "bytes of products = parameters in the format"
-_FORMAT = "products outside of the priced format <= its limit"
+_FORMAT = "matrix products outside the priced format <= its limit"
 _ANOTHER_DEVICE = (
-    "the device that ran is not the stated one, or times and counts are from different clocks"
+    "another device than stated was measured, or times and counts come from different clocks"
 )
 
 
@@ -92,7 +92,7 @@ def _bandwidth(report: Report, system: System | None) -> float | None:
 def _traffic(kernels: pd.DataFrame, limit: float | None) -> Check:
     found = _fastest(kernels, "dram_bytes")
     if found is None:
-        return Check(_DRAM, "not made", why="the report counts no bytes of its kernels")
+        return Check(_DRAM, "not made", why="the report has no byte counts")
     if not limit:
         return Check(_DRAM, "not made", why="the bandwidth of its device is not known")
     return _most(_DRAM, found / 1e9, limit / 1e9, "GB/s", _ANOTHER_DEVICE)
@@ -101,7 +101,7 @@ def _traffic(kernels: pd.DataFrame, limit: float | None) -> Check:
 def _arithmetic(kernels: pd.DataFrame, system: System | None) -> Check:
     found = _fastest(kernels, "flops")
     if found is None:
-        return Check(_FLOPS, "not made", why="the report counts no arithmetic of its kernels")
+        return Check(_FLOPS, "not made", why="the report has no FLOP counts")
     if system is None:
         return Check(_FLOPS, "not made", why="the peak of its device is not known")
     limit = max(system.peak_flops_per_s.values()) * system.boost_factor
@@ -192,7 +192,7 @@ def _of_operators(measurement: Measurement, found: MeasuredPhase, devices: int) 
     if not spent > 0:
         return Check(_OPERATORS, "not made", why="no operator was timed", phase=found.phase)
     beyond = spent > found.total_s * (1.0 + TOLERANCE)
-    why = "the profiler's own time is in the operators, or other steps were timed than profiled"
+    why = "operators include profiler overhead, or the timed and profiled steps differ"
     return _judged(_OPERATORS, beyond, spent * 1e3, found.total_s * 1e3, "ms", why, found.phase)
 
 
@@ -212,12 +212,12 @@ def _of_layers(
     else:
         held = launched_steps(step, reports, phase, devices)
     if not held:
-        why = "nothing that every layer launches once is counted"
+        why = "no kernel that each layer launches once was counted"
         return Check(_LAYERS, "not made", why=why, phase=phase)
     apart = abs(held - found.steps) > _OTHER_STEPS * found.steps
     why = (
-        "a range or summary holds more or fewer steps than was taken (--steps), or a model of other"
-        " layers ran"
+        "a range or summary holds another number of steps than assumed (--steps), or the model has "
+        "another number of layers"
     )
     return _judged(_LAYERS, apart, held, found.steps, "steps", why, phase)
 
@@ -225,7 +225,8 @@ def _of_layers(
 def _of_hardware(whole: Mapping[str, Any], classes: pd.DataFrame) -> Iterator[Check]:
     """A step and its classes against their bounds; only the step where no class beats its bound."""
     why = (
-        "fewer tokens or layers, another format, more devices or another device ran than is priced"
+        "the run had fewer tokens or layers, another format, more devices or another device than "
+        "the priced scenario"
     )
     phase = str(whole["phase"])
     rows: list[tuple[str, Mapping[str, Any]]] = [("", whole)]
@@ -255,7 +256,7 @@ def _of_format(found: MeasuredPhase, estimate: Estimate, config: int) -> Check:
     if (read := _bytes_read(found, products)) is not None:
         stated = float((products["bytes"] * products["runs"]).sum())
         apart = abs(read - stated) > OTHER_FORMATS * stated
-        why = "the weights have another format than is priced, or products of other layers ran"
+        why = "the weights are in another format than priced, or the layers differ"
         return _judged(_BYTES, apart, read / 1e9, stated / 1e9, "GB", why, found.phase)
     meant = str(products.loc[products["predicted_s"].idxmax(), "compute"])
     spent = time_by_format(found)

@@ -83,7 +83,7 @@ def measured_phase(
     spent = float(rows["time_s"].sum())
     if basis in ("wall", "cpu") and spent > total * (1 + _CLOSE) > 0:
         note = (
-            f"operators of {phase} took {seconds(spent)} under the profiler where a step takes "
+            f"operators of {phase} took {seconds(spent)} under the profiler, but a step takes "
             f"{seconds(total)}; their times are scaled to the step"
         )
         scaled = rows.assign(time_s=rows["time_s"] * (total / spent))
@@ -108,8 +108,8 @@ def _of_launches(
     if launches.outside_s > 0.005 * launches.total_s:
         share = launches.outside_s / (launches.outside_s + launches.total_s)
         notes.append(
-            f"{seconds(launches.outside_s)} of kernel time ({percent(share)}) lie outside of the "
-            f"steps of {phase} and do not count"
+            f"{seconds(launches.outside_s)} of kernel time ({percent(share)}) lie outside the "
+            f"steps of {phase} and are not counted"
         )
     return MeasuredPhase(
         phase,
@@ -243,13 +243,13 @@ def fit_notes(phases: pd.DataFrame, phase: str) -> list[str]:
     if whole["repeats"] >= _SEVERAL:
         return [
             f"the launches of {phase} hold {whole['repeats']:.3g} times what one step runs: its "
-            "range holds several steps; say how many, as with "
-            f"--steps {phase}={whole['repeats']:.0f}"
+            "range holds several steps; state how many, for example --steps "
+            f"{phase}={whole['repeats']:.0f}"
         ]
     if whole["joined_share"] < _FEW and whole["basis"] == "kernels" and whole["wall_s"] > 0:
         return [
-            f"only {percent(whole['joined_share'])} of the kernel time of {phase} joined a "
-            "predicted operator: another model or number of layers ran, or several steps in one "
-            "range (--steps)"
+            f"only {percent(whole['joined_share'])} of the kernel time of {phase} matches a "
+            "predicted operator: the model or number of layers differs, or one range holds several "
+            "steps (--steps)"
         ]
     return []

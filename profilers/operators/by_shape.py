@@ -21,8 +21,8 @@ def operators_by_shape(kernels: pd.DataFrame) -> pd.DataFrame:
     known = kernels.dropna(subset=["operator", "input_shapes"])
     if not len(known):
         raise ReportError(
-            "this report has no input shapes: record them, as record_shapes=True of the "
-            "PyTorch profiler and emit_nvtx(record_shapes=True) under Nsight Systems do"
+            "this report has no input shapes: record them with record_shapes=True of the PyTorch "
+            "profiler, or emit_nvtx(record_shapes=True) under Nsight Systems"
         )
     keys = known[_KEYS].astype(object)
     keys["phase"] = keys["phase"].fillna("")

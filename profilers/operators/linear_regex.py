@@ -64,13 +64,13 @@ def _refusal(text: str, error: Exception) -> str:
     """Why a pattern is refused, and what to write instead."""
     if _LOOKS_AROUND.search(text):
         return (
-            f"pattern {text!r} looks ahead or behind, which linear time does not allow; say what "
-            "stands there instead, as in generation_0(?:[^0-9]|$)"
+            f"pattern {text!r} uses lookahead or lookbehind, which is not supported; match the "
+            "surrounding text instead, as in generation_0(?:[^0-9]|$)"
         )
     if _REFERS_BACK.search(text):
         return (
-            f"pattern {text!r} refers back to a group, which linear time does not allow; write "
-            "the words out, as in prefill|decode"
+            f"pattern {text!r} uses a back-reference, which is not supported; write the words out, "
+            "as in prefill|decode"
         )
     (reason,) = error.args
     return f"pattern {text!r} is not a regular expression ({reason.decode('utf-8', 'replace')})"

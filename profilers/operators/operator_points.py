@@ -67,9 +67,9 @@ def operator_timings(reports: Sequence[Report]) -> tuple[OperatorTiming, ...]:
     if not timings:
         labels = ", ".join(report.label for report in reports)
         raise ReportError(
-            f"no kernel of {labels} records the shapes of its operands; give a PyTorch "
-            "trace taken "
-            "with record_shapes=True, and for CUDA graphs a second one of the same model without"
+            f"no kernel of {labels} has operand shapes; give a PyTorch trace taken with "
+            "record_shapes=True, and for CUDA graphs a second trace of the same model without "
+            "graphs"
         )
     return tuple(sorted(timings, key=lambda timing: -timing.time_s * timing.calls))
 

@@ -18,11 +18,11 @@ def summary_text(material: Material) -> str:
     m = material.measurement
     lines = [f"# {m.model or 'The model'} on {device_name(m)}, in short", ""]
     if (first := m.phases.get("prefill")) and first.samples_s:
-        lines.append(f"- The first word of an answer comes after {seconds(first.median_s)}.")
+        lines.append(f"- The first word of an answer appears after {seconds(first.median_s)}.")
     if (step := m.phases.get("decode")) and step.samples_s:
         batch = float(np.max(m.workload.batch)) if m.workload else 1.0
         lines.append(
-            f"- After that one word follows every {seconds(step.median_s)}; "
+            f"- After that, one word follows every {seconds(step.median_s)}; "
             f"{f'{batch:.0f} answers at once make' if batch > 1 else 'one answer makes'} "
             f"{batch / step.median_s:,.0f} tokens a second."
         )

@@ -230,8 +230,8 @@ def empty_answers(record: Document, found: Details | None) -> tuple[str, ...]:
     true = distribution(found.requests["ttft_s"]).mean
     also = f"; over the others the mean TTFT is {true:.4g} s" if true else ""
     return (
-        f"{completed - answered:,} of {completed:,} requests came back without a token and stand "
-        f"in the file's means and percentiles as answered at once{also}",
+        f"{completed - answered:,} of {completed:,} requests returned no token but count in the "
+        f"file's means and percentiles as answered at once{also}",
     )
 
 

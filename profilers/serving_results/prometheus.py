@@ -157,7 +157,7 @@ def of_page(
         for name in ("queue_s", "prefill_s", "decode_s")
         if (entry := found[name]).mean is not None
     }
-    since = "between two looks at the page" if before else "since the process started"
+    since = "between two samples of the page" if before else "since the process started"
     gap_s = fields.ratio(server.get("decode_seconds"), server.get("output_tokens"))
     if not found["tpot_s"] and gap_s:
         found["tpot_s"] = Percentiles(gap_s)

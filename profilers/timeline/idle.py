@@ -24,12 +24,12 @@ Seconds = NDArray[np.float64]
 
 #: Causes of idle time, as sentences name them.
 CAUSES: Mapping[str, str] = {
-    "launch-bound": "kernels launched one by one, each later than the last one ended",
+    "launch-bound": "launch-bound: kernels launched after the previous one ended",
     "host": "the host did something else before it launched",
     "synchronisation": "the host had waited for the device before it launched",
     "graph": "gaps between kernels of a graph",
-    "device": "kernels that were launched in time and waited on the device",
-    "unknown": "gaps before work whose launch the report lacks",
+    "device": "kernels launched in time that waited on the device",
+    "unknown": "gaps before work whose launch is not in the report",
 }
 #: A gap up to this long is one launch (5 to 10 us) or a few; a longer one is other work of the
 #: host.

@@ -201,7 +201,7 @@ def _sentences(rows: pd.DataFrame, collectives: int) -> tuple[str, ...]:
             (
                 exposed,
                 f"Communication takes {seconds(talking)} a rank; {seconds(exposed)} of it "
-                f"({percent(exposed / talking)}) are not hidden behind other kernels, "
+                f"({percent(exposed / talking)}) do not overlap with other kernels, "
                 f"{percent(exposed / span if span else 0.0)} of the run.",
             )
         )
@@ -221,7 +221,7 @@ def _sentences(rows: pd.DataFrame, collectives: int) -> tuple[str, ...]:
         found.append(
             (
                 waited,
-                f"Rank {int(last['rank'])} comes last to {percent(float(last['last_share']))} of "
+                f"Rank {int(last['rank'])} arrives last at {percent(float(last['last_share']))} of "
                 f"{collectives:,} collectives; a rank waits for others up to {seconds(waited)}.",
             )
         )

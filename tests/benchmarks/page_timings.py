@@ -146,7 +146,7 @@ CASES = (
          "engine": "vllm"},
         (Change("target as a guide", "Targets as guides",
                 ("tpot < 20ms", "tpot < 30ms", "tpot < 40ms"), False),),
-        "points that run",
+        "points without queueing",
     ),
     Case(
         "chip_lab",

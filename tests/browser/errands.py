@@ -248,7 +248,7 @@ def three_systems(luck: random.Random) -> Errand:
     target = f"tpot < {1e3 / speed:.2f}ms"
 
     def read(walk: Walk) -> dict[str, float | None]:
-        walk.see(f"Where every user has {speed} tokens/s or more")
+        walk.see(f"The best deployments that give every user {speed} tokens/s or more")
         names = {slug: hardware_db.load(slug).name for slug in SYSTEMS.values()}
         rows, cost = table(walk, "deployment", *names.values()), "$ per 1M out, rented"
         return {

@@ -144,7 +144,7 @@ def uploaded(walk: Walk) -> str:
     walk.press("Upload", role="menuitem")
     walk.bring(TRACE)
     walk.page.wait_for_selector(DRAWN)
-    walk.press("Set the scenario to what ran")
+    walk.press("Set the scenario from the report")
     return walk.see("reach(es)? .* of the roof")
 
 

@@ -19,7 +19,7 @@ ANSWERS = {
     "predict": r"^TTFT [\d.]+ m?s, TPOT [\d.]+ ms$",
     "compare": r"^\$ per Mtok out: \S+ is best with \$[\d.]+, [\d.]+ % less than \S+",
     "decide": r"^fewest that do: \d+$",
-    "upload": r"reach(es)? \d+ % of the .*, \d+ % was predicted",
+    "upload": r"reach(es)? \d+ % of the .*, predicted \d+ %",
     "measure": r"predicted [\d.,]+ m?s, measured [\d.,]+ m?s",
 }
 MINUTES = ("measure",)

@@ -50,7 +50,7 @@ def test_a_model_that_nobody_measured_gets_the_mean_of_its_method_and_says_so():
 
 @pytest.mark.parametrize("method", ["ngram", "draft_model"])
 def test_methods_that_say_little_of_their_acceptance_need_it_stated(method):
-    with pytest.raises(InvalidValue, match=f"acceptance of {method} drafts is not known"):
+    with pytest.raises(InvalidValue, match=f"no acceptance rate of {method} drafts is known"):
         measured_acceptance("meta-llama/Llama-3.1-8B", method, 3)
 
 

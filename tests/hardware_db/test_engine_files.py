@@ -142,7 +142,7 @@ def test_vllm_on_a_cpu_has_the_limits_of_its_server_there():
 
 def test_an_engine_of_gpus_alone_says_so_on_a_cpu():
     [note] = deploy(MODEL, hardware_db.load("epyc-9654"), hardware_db.load_engine("trtllm")).notes
-    assert note == "trtllm is not known to run on CPUs: priced with its figures on GPUs"
+    assert note == "trtllm is not known to run on CPUs: predicted with its GPU constants"
 
 
 @pytest.mark.parametrize("name", sorted(ON_CPU))

@@ -198,7 +198,7 @@ def test_a_name_that_tells_one_device_from_all_others_has_no_note(name):
 def test_the_beginning_of_one_name_alone_is_that_system(start, slug):
     system = hardware_db.load(start)
     assert system.slug == slug
-    assert system.notes == (f"{start} is taken as {slug}, whose name alone begins so",)
+    assert system.notes == (f"{start} is taken as {slug}, the only name that starts with it",)
 
 
 @pytest.mark.parametrize(

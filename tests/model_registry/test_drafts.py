@@ -171,7 +171,7 @@ def test_a_draft_model_must_be_given():
 
 
 def test_a_model_without_modules_says_so():
-    with pytest.raises(UnsupportedModel, match=r"Llama-3.1-8B announces no multi-token-prediction"):
+    with pytest.raises(UnsupportedModel, match=r"Llama-3.1-8B has no multi-token-prediction"):
         prediction_module(built("meta-llama/Llama-3.1-8B"))
 
 

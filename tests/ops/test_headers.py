@@ -159,6 +159,6 @@ def test_an_origin_that_the_operator_names_is_answered_by_a_server_without_a_war
 def test_an_open_address_without_shared_is_warned_of_in_one_sentence(server: Served):
     warnings = [line for line in server.log.read_text().splitlines() if "Warning" in line]
     assert warnings == [
-        "Warning: anyone who can reach 0.0.0.0 may save, delete and measure as you can; give "
+        "Warning: anyone who can reach 0.0.0.0 can save, delete and measure as you can; give "
         "--shared to separate visitors."
     ]

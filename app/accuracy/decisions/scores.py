@@ -15,7 +15,7 @@ from app.accuracy.tables import Row
 
 RULE = "fewest GPUs"
 #: Added to the name of a split without the runs below the bounds of their stated loads.
-POSSIBLE = ", possible"
+POSSIBLE = ", plausible runs"
 #: Regret up to which a choice counts as good as the best: judgement.
 _WITHIN = 0.05
 #: Edges of the probability classes, narrower near 1, where plans are chosen: judgement.
@@ -34,12 +34,12 @@ def scores(loads: Sequence[Load]) -> Row:
     return {
         **_regret([one.regret for one in made]),
         "target missed %": _share([one.missed for one in made]),
-        "none found %": _share([one.none for one in made]),
+        "no plan %": _share([one.none for one in made]),
         "GPU pairs": len(ranked),
-        "ranked as measured %": _share(ranked),
-        "most users asked": len(users),
-        "same %": _share([ratio == 1.0 for ratio in users]),
-        "too many %": _share([ratio > 1.0 for ratio in users]),
+        "ranked correctly %": _share(ranked),
+        "user limits": len(users),
+        "limit exact %": _share([ratio == 1.0 for ratio in users]),
+        "limit too high %": _share([ratio > 1.0 for ratio in users]),
     }
 
 
@@ -47,7 +47,7 @@ def _regret(values: Sequence[float]) -> Row:
     ordered = sorted(values)
     return {
         "questions": len(ordered),
-        "given away %": _percent(statistics.mean(ordered)) if ordered else None,
+        "throughput lost %": _percent(statistics.mean(ordered)) if ordered else None,
         "median %": _percent(statistics.median(ordered)) if ordered else None,
         "within 5 % of the best %": _share([value <= _WITHIN for value in ordered]),
     }

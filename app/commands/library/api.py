@@ -27,21 +27,24 @@ def api(
         str,
         typer.Option(
             envvar="RIDGELINE_API_TOKEN",
-            help="Bearer token; required beyond this machine.",
+            help="Bearer token; required if other machines can connect.",
         ),
     ] = "",
     tokens: Annotated[
         Path | None, typer.Option(help='File of users\' tokens, one "NAME TOKEN" per line.')
     ] = None,
     log: LogOption = Log.auto,
-    seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Most seconds for one answer.")] = 60.0,
     at_once: Annotated[
-        int, typer.Option(help="Number of long questions at once.", min=1, max=64)
+        int,
+        typer.Option(
+            help="Simulations, sweeps and plans that run at the same time.", min=1, max=64
+        ),
     ] = 2,
-    body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
+    body_mb: Annotated[float, typer.Option(help="Largest request body in MB.")] = 10.0,
     upload_mb: Annotated[float, typer.Option(help="Largest upload of one request in MB.")] = 50.0,
 ) -> None:
-    """Answer programs over HTTP: estimate, serve, plan ... (REST)."""
+    """Serve the REST API: estimate, serve, plan ... for other programs."""
     for name in ("fastapi", "uvicorn", "prometheus_client"):
         check_installed(name, pip_install_extra("api"))
     for option, size in (("--body-mb", body_mb), ("--upload-mb", upload_mb)):
@@ -58,5 +61,5 @@ def api(
     hosts = _HOSTS if host in LOOPBACK else ()
     bounds = Bounds(int(body_mb * 1e6), int(upload_mb * 1e6), token, hosts, users)
     served = application(bounds, Answers(workers))
-    typer.echo(f"http://{host}:{port}/openapi.json describes what can be asked", err=True)
+    typer.echo(f"http://{host}:{port}/openapi.json describes all requests", err=True)
     serve_at(host, port, log, served, workers)

@@ -14,20 +14,23 @@ def app(
     port: Annotated[
         int, typer.Option(help="Port to listen on; 0: a free one.", min=0, max=65535)
     ] = 8501,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser.")
+    ] = False,
     shared: Annotated[
         bool,
         typer.Option(
             "--shared",
-            help="Serve others: what a visitor saves stays the visitor's own, kept runs are read "
-            "only, and nothing is measured on this machine.",
+            help="Serve other users: each visitor's data stay private, kept runs are read-only, "
+            "and nothing is measured on this machine.",
         ),
     ] = False,
     may_save: Annotated[
         bool,
         typer.Option(
             "--visitors-may-save",
-            help="With --shared: visitors may change systems, calibrations and kept runs for all.",
+            help="With --shared: visitors may change the systems, calibrations and kept runs of "
+            "everyone.",
         ),
     ] = False,
     may_measure: Annotated[
@@ -63,8 +66,8 @@ def app(
         check_login(login)
     if host not in LOOPBACK and not shared:
         typer.echo(
-            f"Warning: anyone who can reach {host} may save, delete and measure as you can; give "
-            f"--shared to separate visitors.",
+            f"Warning: anyone who can reach {host} can save, delete and measure as you can; give "
+            "--shared to separate visitors.",
             err=True,
         )
     become_server(

@@ -41,7 +41,9 @@ class Log(StrEnum):
 
 LogOption = Annotated[
     Log,
-    typer.Option(help="A line per request on standard error; auto: if it serves other machines."),
+    typer.Option(
+        help="Log each request on standard error; auto: only if other machines can connect."
+    ),
 ]
 
 

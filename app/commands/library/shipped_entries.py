@@ -11,18 +11,18 @@ from genz_core.errors import InvalidValue
 
 
 def models(
-    name: Annotated[str, typer.Argument(help="A model to show; empty: all; or: add.")] = "",
+    name: Annotated[str, typer.Argument(help="Model to show; all if omitted; or `add`.")] = "",
     source: Annotated[
-        str, typer.Argument(help="To add: hf:OWNER/NAME, a config.json or its folder.")
+        str, typer.Argument(help="With `add`: hf:OWNER/NAME, a config.json or its folder.")
     ] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
-    to: Annotated[Path, typer.Option(help="To add: the folder of the new file.")] = Path(
+    to: Annotated[Path, typer.Option(help="With `add`: folder of the new file.")] = Path(
         "model_registry/configs"
     ),
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """List the models that ship, show one, or write the file of a new one (add)."""
+    """List the shipped models, show one, or write the file of a new one (add)."""
     import model_registry
 
     if name == "add":
@@ -58,17 +58,21 @@ def _add(source: str, folder: Path) -> None:
 
 
 def systems(
-    name: Annotated[str, typer.Argument(help="A system; empty: all; or: check, network.")] = "",
-    file: Annotated[str, typer.Argument(help="To check: a YAML file; a network file.")] = "",
-    base: Annotated[str, typer.Option(help="The system that gets the network's links.")] = "",
-    vendor: Annotated[str, typer.Option(help="Only this vendor.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="System to show; all if omitted; or `check`, `network`.")
+    ] = "",
+    file: Annotated[str, typer.Argument(help="The YAML file to check, or the network file.")] = "",
+    base: Annotated[
+        str, typer.Option(help="With `network`: the system that gets the network's links.")
+    ] = "",
+    vendor: Annotated[str, typer.Option(help="Only systems of this vendor.")] = "",
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """List the hardware that ships, show one with its sources, check a file (check), or write its
-    YAML with the links of an ASTRA-sim network file (network).
+    """List the shipped systems, show one with its sources, check a YAML file (check), or replace
+    the links of a system by those of an ASTRA-sim network file (network).
     """
     import hardware_db
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
@@ -137,9 +141,9 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema(
-    name: Annotated[str, typer.Argument(help="arch, modules, ops or step; empty: all.")] = "",
+    name: Annotated[str, typer.Argument(help="arch, modules, ops or step; all if omitted.")] = "",
 ) -> None:
-    """The JSON schema of a document that commands exchange; without a name, a list of them."""
+    """Print the JSON schema of a document that commands exchange, or list all schemas."""
     from model_registry.reports import schemas
 
     typer.echo(to_json(schemas.schema(name)) if name else "\n".join(schemas.names()))

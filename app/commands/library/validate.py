@@ -44,10 +44,12 @@ def validate(
         ),
     ] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
-    worst: Annotated[int, opt.sized("worst", "Show this many of the worst points.")] = 0,
+    worst: Annotated[
+        int, opt.sized("worst", "Show this many of the points with the largest errors.")
+    ] = 0,
     rows: Annotated[Path | None, opt.target("Write every row to this CSV.")] = None,
     write_docs: Annotated[
-        Path | None, typer.Option(help="Write the document of all tables here, and exit.")
+        Path | None, typer.Option(help="Write the document with all tables to this file, and exit.")
     ] = None,
     count: Annotated[
         int, typer.Option(min=1, max=10_000, help="Number of deployments drawn for `simulation`.")
@@ -55,13 +57,13 @@ def validate(
     keep: Annotated[
         bool,
         typer.Option(
-            "--keep", help="Keep the table of `disaggregated` or `decisions` for the documents."
+            "--keep", help="Store the table of `disaggregated` or `decisions` for the documents."
         ),
     ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Compare predictions with the measured points that ship."""
+    """Compare predictions with the shipped measurements."""
     if what not in _VALIDATIONS:
         raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_VALIDATIONS)}")
     if write_docs is not None and what not in ("simulation", "plan"):

@@ -25,19 +25,22 @@ def machine(
     ] = 0,
     save: Annotated[bool, typer.Option(help="Store the fitted system, profile and engine.")] = True,
     validate: Annotated[
-        bool, typer.Option("--validate", help="Predict a model, measure it, report the error.")
+        bool,
+        typer.Option(
+            "--validate", help="Predict and measure a model afterwards, and report the error."
+        ),
     ] = False,
     model: Annotated[
-        str, typer.Option(help="What to validate on; default: a Llama of 0.47 B.")
+        str, typer.Option(help="Model to validate on; default: a Llama of 0.47 B.")
     ] = "",
-    rounds: Annotated[int, opt.sized("rounds", "Measurements of every validation point.")] = 3,
-    output: Annotated[Path | None, opt.target("Where the validation goes as Markdown.")] = None,
+    rounds: Annotated[int, opt.sized("rounds", "How often each validation point is measured.")] = 3,
+    output: Annotated[Path | None, opt.target("Markdown file for the validation.")] = None,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Run even while other programs use the cores.")
+        bool, typer.Option("--anyway", help="Run even if other programs use the cores.")
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    """Microbenchmarks -> a system and a profile of this machine."""
+    """Fit a system and a latency profile of this machine to microbenchmarks."""
     from app.calibration import machine as this_machine
 
     if output is not None and not validate:
@@ -112,15 +115,18 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
 def report(
     files: Annotated[list[Path], typer.Argument(help="PyTorch traces of one device, with shapes.")],
     system: Annotated[
-        str, typer.Option(help="Slug, alias or YAML; default: the device the reports name.")
+        str,
+        typer.Option(
+            help="Slug, alias or YAML of the device; default: the one that the reports name."
+        ),
     ] = "",
     name: Annotated[
         str, typer.Option(help="Id of the calibrated system; default: SYSTEM-from-report.")
     ] = "",
-    save: Annotated[bool, typer.Option(help="Keep system and profile.")] = True,
+    save: Annotated[bool, typer.Option(help="Store system and profile.")] = True,
     json: opt.Json = False,
 ) -> None:
-    """Kernels of profiler reports -> a system and a profile."""
+    """Fit a system and a latency profile to the kernels of profiler reports."""
     import profilers
     from app.calibration import fit_tables, from_reports
 

@@ -22,20 +22,23 @@ def runs(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Results of benchmarks (one sets the scale of a deployment's steps, several fit "
-            "the engine), or a points file with measured_ttft_s and measured_tpot_s (rows with a "
-            "concurrency) or measured_prefill_s, measured_decode_step_s, measured_e2e_s (rows with "
-            "a batch)."
+            help="Benchmark results (one scales the step times of a deployment, several fit the "
+            "engine's constants), or a points file with measured_ttft_s and measured_tpot_s "
+            "(rows with a concurrency) or measured_prefill_s, measured_decode_step_s, "
+            "measured_e2e_s (rows with a batch)."
         ),
     ],
     given: Given,
-    save: Annotated[bool, typer.Option(help="Use it in every later prediction.")] = True,
+    save: Annotated[
+        bool, typer.Option(help="Use the calibration in all later predictions.")
+    ] = True,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Remove calibrations of the recipes in the files.")
+        bool,
+        typer.Option("--forget", help="Delete the calibrations of the deployments in the files."),
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    """Results of benchmarks, or one to five runs -> an engine for that recipe."""
+    """Fit an engine to benchmark results or to one to five measured runs."""
     from app.benchmarks import file_comparison
     from app.calibration import from_runs
     from app.scenario import points_file

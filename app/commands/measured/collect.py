@@ -14,10 +14,12 @@ from genz_core.errors import InvalidValue
 
 Workload = Annotated[
     list[str],
-    typer.Argument(help="A model and options of `measure`, or after -- any program."),
+    typer.Argument(
+        help="A model with options of `measure`, or with --program any command after `--`."
+    ),
 ]
-Folder = Annotated[Path, typer.Option("--output", help="Folder for report, logs, commands.")]
-Dry = Annotated[bool, typer.Option("--print", help="Print the command, run nothing.")]
+Folder = Annotated[Path, typer.Option("--output", help="Folder for the report, logs and commands.")]
+Dry = Annotated[bool, typer.Option("--print", help="Only print the command.")]
 _OPEN = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -41,7 +43,7 @@ def nsys(
     print_: Dry = False,
     json: opt.Json = False,
 ) -> None:
-    """A timeline by Nsight Systems."""
+    """Record a timeline with Nsight Systems."""
     from profilers.collect import nsight, nsight_runner
 
     if capture not in ("none", "nvtx", "cudaProfilerApi"):
@@ -59,24 +61,29 @@ def nsys(
 def ncu(
     workload: Workload,
     output: Folder = Path("ncu"),
-    nvtx_expr: Annotated[str, typer.Option(help='Only in ranges: "decode/".')] = "",
+    nvtx_expr: Annotated[
+        str, typer.Option(help='Only launches within these NVTX ranges: "decode/".')
+    ] = "",
     kernel: Annotated[str, typer.Option(help="Regular expression of kernel names.")] = "",
-    launch_skip: Annotated[int, opt.sized("launches", "Matching launches to pass over.")] = 0,
+    launch_skip: Annotated[int, opt.sized("launches", "Matching launches to skip.")] = 0,
     launch_count: Annotated[int, opt.sized("launches", "Launches to profile; 0: all.")] = 0,
     kernels: Annotated[
-        Path | None, typer.Option(help="YAML of top-kernels; each gets a run.")
+        Path | None,
+        typer.Option(help="YAML written by top-kernels; ncu runs once for each kernel."),
     ] = None,
-    metrics: Annotated[str, typer.Option(help="Counters beside the roofline's: a,b.")] = "",
-    sections: Annotated[str, typer.Option(help="Sections instead of the usual ones: A,B.")] = "",
-    set_: Annotated[str, typer.Option("--set", help="Set of sections.")] = "roofline",
+    metrics: Annotated[
+        str, typer.Option(help="Counters in addition to those of the roofline: a,b.")
+    ] = "",
+    sections: Annotated[str, typer.Option(help="Sections instead of the default ones: A,B.")] = "",
+    set_: Annotated[str, typer.Option("--set", help="Section set of ncu.")] = "roofline",
     replay: Annotated[
-        str, typer.Option(help="What is replayed: kernel, application, range or app-range.")
+        str, typer.Option(help="Replay mode: kernel, application, range or app-range.")
     ] = "kernel",
     program: Annotated[bool, typer.Option("--program", help="WORKLOAD is a program.")] = False,
     print_: Dry = False,
     json: opt.Json = False,
 ) -> None:
-    """Kernel counters by Nsight Compute."""
+    """Record kernel counters with Nsight Compute."""
     from profilers.collect import nsight, nsight_runner
     from profilers.collect.top_kernels import ncu_commands, read_yaml
 
@@ -129,15 +136,15 @@ def _report(captured: Any, json: bool) -> None:
 
 def top_kernels(
     report: Annotated[Path, typer.Argument(help="Any report that `ridgeline import` reads.")],
-    topk: Annotated[int, opt.sized("kernels", "How many kernels.")] = 10,
+    topk: Annotated[int, opt.sized("kernels", "Number of kernels.")] = 10,
     launch_skip: Annotated[
-        int | None, opt.sized("launches", "Launches to pass over; default: the first tenth.")
+        int | None, opt.sized("launches", "Launches to skip; default: the first tenth.")
     ] = None,
-    launch_count: Annotated[int, opt.sized("launches", "Launches to profile of each.")] = 1,
-    output: Annotated[Path | None, opt.target("Write the YAML here.")] = None,
+    launch_count: Annotated[int, opt.sized("launches", "Launches to profile per kernel.")] = 1,
+    output: Annotated[Path | None, opt.target("Write the YAML to this file.")] = None,
     json: opt.Json = False,
 ) -> None:
-    """The slowest kernels of a report, as YAML."""
+    """Write the slowest kernels of a report as YAML."""
     from profilers.collect.top_kernels import to_yaml
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
@@ -158,11 +165,11 @@ def top_kernels(
 def microbench(
     device: opt.Device = "auto",
     threads: Annotated[int, opt.sized("threads", "CPU threads; 0: as many as are free.")] = 0,
-    budget_s: Annotated[float, opt.lasting("Seconds that the suite may take.")] = 100.0,
+    budget_s: Annotated[float, opt.lasting("Time limit of the suite in seconds.")] = 100.0,
     output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
     json: opt.Json = False,
 ) -> None:
-    """Time single operators, as calibration needs."""
+    """Time single operators for a calibration."""
     from profilers.collect.clock import use_threads
     from profilers.collect.measured_model import pick_device
     from profilers.collect.microbenchmarks import run_suite

@@ -46,10 +46,10 @@ def compare(
     ] = None,
     phase: Annotated[list[str] | None, typer.Option(help="decode=REGEX for range names.")] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Results: also the simulation's percentiles.")
+        bool, typer.Option("--simulate", help="For benchmark results: also simulated percentiles.")
     ] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Results: simulate request by request.")
+        bool, typer.Option("--replay", help="For benchmark results: simulate each listed request.")
     ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,

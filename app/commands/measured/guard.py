@@ -17,11 +17,11 @@ def guard(
     tolerance: Extra,
     baseline: Annotated[
         list[Path] | None,
-        typer.Option(help="Earlier result of the same loads; repeats show the noise."),
+        typer.Option(help="Earlier result of the same loads; several show the run-to-run noise."),
     ] = None,
     json: opt.Json = False,
 ) -> None:
-    """Exit with 1 if a benchmark's result is worse than it should be."""
+    """Check a benchmark result: exit with 1 if it is worse than predicted or than a baseline."""
     from app.benchmarks import document
     from app.benchmarks.file_comparison import judged
 

@@ -26,7 +26,9 @@ _FACTS = (
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Reports, a folder with the ranks of a run, benchmarks' results."),
+        typer.Argument(
+            help="Profiler reports, a folder with one report per rank, or benchmark results."
+        ),
     ],
     phase: Annotated[
         list[str] | None,
@@ -34,14 +36,14 @@ def import_(
             help="Regex that maps range names to a phase: decode=REGEX; tried before the defaults."
         ),
     ] = None,
-    kernels: Annotated[int, opt.sized("kernels", "Longest kernels to print.")] = 10,
+    kernels: Annotated[int, opt.sized("kernels", "Number of longest kernels to print.")] = 10,
     by_shape: Annotated[
-        bool, typer.Option("--by-shape", help="Operators by the shapes of their inputs instead.")
+        bool, typer.Option("--by-shape", help="Show operators grouped by input shapes instead.")
     ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Read profiler reports, a folder with the ranks of a run, or benchmarks' results."""
+    """Read profiler reports, a folder with one report per rank, or benchmark results."""
     import profilers
     from app.measuring import result_table
     from app.measuring.summary_document import report_document
@@ -107,9 +109,9 @@ def print_checks(checks: Sequence[Check], of: str = "") -> None:
 
 def sums(checks: Sequence[Check]) -> str:
     """Checks as lines: failed ones with both sides, then the number of passed ones."""
-    failing = [f"sum fails: {one.sentence}" for one in checks if one.outcome == "failed"]
+    failing = [f"check failed: {one.sentence}" for one in checks if one.outcome == "failed"]
     counts = [sum(one.outcome == name for one in checks) for name in ("passed", "not made")]
-    held = f"sums: {counts[0]} hold, {counts[1]} cannot be made" if checks else ""
+    held = f"checks: {counts[0]} pass, {counts[1]} cannot be made" if checks else ""
     return "\n".join([*failing, held]).strip()
 
 

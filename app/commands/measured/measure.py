@@ -32,7 +32,11 @@ Threads = Annotated[
     int, typer.Option(help="CPU threads; 0: all if the cores are free, otherwise one.")
 ]
 System = Annotated[
-    str, typer.Option(help="System to predict with; auto: this machine, or the GPU's datasheet.")
+    str,
+    typer.Option(
+        help="System to predict with; auto: this machine's calibration, otherwise "
+        "the GPU's datasheet."
+    ),
 ]
 Checkpoint = Annotated[
     bool, typer.Option("--checkpoint", help="Load the hub's weights instead of random ones.")
@@ -69,28 +73,30 @@ def run(
         int, typer.Option(help="Run only this many layers; times are scaled back.")
     ] = 0,
     warmup: Annotated[int, typer.Option(help="Warm-up runs.")] = 1,
-    repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
+    repeats: Annotated[int, typer.Option(help="Timed runs.")] = 5,
     profile: Annotated[bool, typer.Option(help="Time operators with torch's profiler.")] = True,
-    trace: Annotated[Path | None, opt.target("Where the trace goes: .json, or .json.gz.")] = None,
+    trace: Annotated[Path | None, opt.target("File for the trace: .json or .json.gz.")] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="An NVTX range around modules.")] = False,
     threads: Threads = 0,
     system: System = "auto",
     checkpoint: Checkpoint = False,
     prompts: Annotated[
         list[Path] | None,
-        typer.Option(help="JSONL of prompts, each run by itself: isl and osl, token_ids or text."),
+        typer.Option(
+            help="JSONL of prompts that run one at a time: isl and osl, token_ids or text."
+        ),
     ] = None,
     lengths: Annotated[
-        str, typer.Option(help='Prompts drawn: "lognormal:mean=512,spread=0.6,osl=64,n=32".')
+        str, typer.Option(help='Random prompts: "lognormal:mean=512,spread=0.6,osl=64,n=32".')
     ] = "",
     samples: Annotated[int, typer.Option(help="Number of prompts; 0: all.")] = 0,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle them by the seed.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of order and draws.")] = 0,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle the prompts.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the order and of random prompts.")] = 0,
     keep: Keep = True,
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
-    """One workload, repeated; the default."""
+    """Measure one workload repeatedly (the default command)."""
     from app.commands.measured.measure_output import print_prompts, print_run
     from app.measuring.live import copy_trace
     from profilers.runs import run_config
@@ -128,7 +134,9 @@ def run(
 def sweep(
     model: opt.ModelName,
     batches: Annotated[str, typer.Option(help='"1:16:x2" or "1,2,4".')] = "1:8:x2",
-    lengths: Annotated[str, typer.Option(help="Prompts and contexts, in tokens.")] = "128:1024:x2",
+    lengths: Annotated[
+        str, typer.Option(help="Prompt lengths and contexts in tokens.")
+    ] = "128:1024:x2",
     phases: Annotated[str, typer.Option(help="prefill, decode or both.")] = "prefill,decode",
     rounds: Annotated[int, typer.Option(help="Repeats of every point.")] = 3,
     dtype: Dtype = "bfloat16",
@@ -145,7 +153,7 @@ def sweep(
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
-    """Batches and lengths in powers of two."""
+    """Measure a grid of batch sizes and lengths."""
     from app.commands.measured.measure_output import print_sweep
     from app.measuring.sweep import sweep_points
     from profilers.runs import run_config
@@ -175,13 +183,13 @@ def ranks(
     device: opt.Device = "auto",
     layers: Annotated[int, typer.Option(help="Run only this many layers; 0: all.")] = 0,
     warmup: Annotated[int, typer.Option(help="Warm-up runs.")] = 1,
-    repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
+    repeats: Annotated[int, typer.Option(help="Timed runs.")] = 5,
     timeout_s: Annotated[float, typer.Option(help="Time limit of the ranks in seconds.")] = 1800.0,
     keep: Keep = True,
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
-    """Tensor parallel over processes of this machine."""
+    """Measure tensor parallelism over processes of this machine."""
     from app.commands.measured.measure_output import print_ranks
     from profilers.runs import run_config
 
@@ -198,19 +206,21 @@ def infer(
     checkpoint: Annotated[str, typer.Argument(help="Folder or hub id with weights.")],
     prompts: Annotated[Path, typer.Argument(help="Prompts: .txt with one per line, or .jsonl.")],
     output: Annotated[Path, typer.Option(help="Folder for predictions.jsonl.")] = Path("infer"),
-    epochs: Annotated[int, opt.sized("epochs", "Times through the prompts.")] = 1,
+    epochs: Annotated[int, opt.sized("epochs", "Passes over the prompts.")] = 1,
     samples_per_epoch: Annotated[int, opt.sized("prompts", "Of them; 0: all.")] = 0,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="New order each epoch.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the order.")] = 0,
-    subset: Annotated[str, typer.Option(help="Only these ids: a,b,c.")] = "",
-    max_new_tokens: Annotated[int, opt.sized("new_tokens", "Tokens of an answer at most.")] = 128,
-    temperature: Annotated[float, typer.Option(help="0: always the likeliest token.")] = 0.0,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Shuffle the prompts in each epoch.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the order.")] = 0,
+    subset: Annotated[str, typer.Option(help="Only prompts with these ids: a,b,c.")] = "",
+    max_new_tokens: Annotated[int, opt.sized("new_tokens", "Most output tokens per prompt.")] = 128,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature; 0: greedy.")] = 0.0,
     top_p: Annotated[float, typer.Option(help="Probability mass to sample from (top-p).")] = 1.0,
     dtype: Dtype = "bfloat16",
     device: opt.Device = "auto",
     json: opt.Json = False,
 ) -> None:
-    """Answer prompts from a file; nothing is profiled."""
+    """Run inference on prompts from a file, without profiling."""
     from profilers.collect import inference
 
     sampling = inference.Sampling(

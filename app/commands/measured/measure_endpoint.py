@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 Address = Annotated[str, typer.Argument(help="Address of the server: http://localhost:8000.")]
 Remote = Annotated[
     bool,
-    typer.Option("--allow-remote", help="The server is on another machine and you may load it."),
+    typer.Option(
+        "--allow-remote",
+        help="Allow a server on another machine; make sure that you may put load on it.",
+    ),
 ]
 
 
@@ -29,10 +32,10 @@ def endpoint(
     address: Address,
     load: Given,
     model: Annotated[
-        str, typer.Option(help="Model as the server names it; default: its only one.")
+        str, typer.Option(help="Model name on the server; default: its only model.")
     ] = "",
     client: Annotated[
-        str, typer.Option(help="auto (what is installed), own, aiperf, guidellm or vllm.")
+        str, typer.Option(help="auto (an installed one, else own), own, aiperf, guidellm or vllm.")
     ] = "auto",
     tokenizer: Annotated[
         str,
@@ -48,7 +51,7 @@ def endpoint(
     output: Annotated[Path | None, typer.Option(help="Copy the result file to this path.")] = None,
     json: opt.Json = False,
 ) -> None:
-    """An OpenAI-compatible server under a stated load; kept."""
+    """Measure an OpenAI-compatible server under a given load."""
     import tempfile
 
     from app.measuring import endpoint_run
@@ -90,12 +93,12 @@ def _print(run: EndpointRun, identity: str, json: bool) -> None:
 def metrics(
     address: Address,
     seconds: Annotated[
-        float, typer.Option(help="Seconds to watch; 0: all since the server started.")
+        float, typer.Option(help="Seconds to watch; 0: everything since the server started.")
     ] = 0.0,
     allow_remote: Remote = False,
     json: opt.Json = False,
 ) -> None:
-    """The /metrics page of vLLM or SGLang as a measurement."""
+    """Read the /metrics page of vLLM or SGLang as a measurement."""
     from app.measuring import result_table
     from profilers.collect.serving import addresses
     from profilers.collect.serving import endpoint as endpoints

@@ -21,7 +21,7 @@ def serving(
     address: Annotated[str, typer.Argument(help="Address of the server: http://localhost:8000.")],
     load: Given,
     model: Annotated[
-        str, typer.Option(help="Model as the server names it; default: its only one.")
+        str, typer.Option(help="Model name on the server; default: its only model.")
     ] = "",
     timeout_s: Annotated[
         float, typer.Option("--timeout", help="Time limit of a request in seconds.")
@@ -29,12 +29,12 @@ def serving(
     output: Annotated[
         Path,
         typer.Option(
-            help="Folder for result files, one per loop, as vllm bench serve writes them."
+            help="Folder for one result file per loop, in the format of vllm bench serve."
         ),
     ] = Path("serving"),
     json: opt.Json = False,
 ) -> None:
-    """A serving engine that runs somewhere: closed loops of users."""
+    """Measure a running serving engine with closed loops of users."""
     from hardware_db.whole_file import write_whole
     from profilers.collect.serving import closed_loop, prompts, result_file
     from profilers.collect.serving.client import Server
@@ -65,9 +65,13 @@ def serving(
 def own_server(
     load: Given,
     rounds: Annotated[int, typer.Option(help="Repeats of every loop.")] = 3,
-    calibrate_at: Annotated[int, typer.Option(help="Loop whose mean TPOT scales the steps.")] = 1,
-    threads: Annotated[int, typer.Option(help="Threads of the server and of the calibration.")] = 1,
-    output: Annotated[Path | None, opt.target("Where the table goes as Markdown.")] = None,
+    calibrate_at: Annotated[
+        int, typer.Option(help="Concurrency of the loop whose mean TPOT scales the step times.")
+    ] = 1,
+    threads: Annotated[
+        int, typer.Option(help="CPU threads of the server and of the calibration.")
+    ] = 1,
+    output: Annotated[Path | None, opt.target("Markdown file for the table.")] = None,
     json: opt.Json = False,
 ) -> None:
     """transformers' server, here, beside a simulation of it."""
@@ -95,9 +99,11 @@ def _users(concurrency: list[float]) -> list[int]:
 def _hint(server: Any, counted: bool, path: str) -> None:
     if not counted:
         typer.echo(
-            "\nnote: the server does not count tokens: a word of the prompts counts as one, a "
-            "piece of the answers as one"
+            "\nnote: the server does not count tokens: each prompt word and each streamed chunk "
+            "counts as one"
         )
     if not server.body.get("ignore_eos"):
-        typer.echo("\nnote: the server knows no ignore_eos: an answer may be shorter than asked")
+        typer.echo(
+            "\nnote: the server does not support ignore_eos: outputs may be shorter than requested"
+        )
     typer.echo(f"\ncalibrate a simulation with it: ridgeline simulate MODEL --measured {path}")

@@ -22,20 +22,24 @@ def tune(
         str,
         typer.Option(
             help="Command that starts the server: 'vllm serve {model} --port {port} "
-            "[[--max-num-seqs {max_num_seqs}]]'; [[ ]] is omitted if its value is the default."
+            "[[--max-num-seqs {max_num_seqs}]]'; text in [[ ]] is left out if its value is the "
+            "default."
         ),
     ] = "",
     client: Annotated[
         str,
         typer.Option(
-            help="auto (what is installed), own, aiperf, guidellm, vllm, or a command that loads "
-            "{address} and writes {result}."
+            help="auto (an installed one, else own), own, aiperf, guidellm, vllm, or a command "
+            "that puts load on {address} and writes {result}."
         ),
     ] = "auto",
     folder: Annotated[
-        Path | None, typer.Option(help="Folder for every run; a search continues there.")
+        Path | None,
+        typer.Option(help="Folder for all runs; an interrupted search in it continues."),
     ] = None,
-    health: Annotated[str, typer.Option(help="Page that answers once the server is ready.")] = "",
+    health: Annotated[
+        str, typer.Option(help="URL path that answers once the server is ready.")
+    ] = "",
     served_model: Annotated[
         str, typer.Option(help="Model name on the server; default: its only model.")
     ] = "",
@@ -45,8 +49,10 @@ def tune(
             help="Tokenizer of a client given by name: name or folder; default: the model's."
         ),
     ] = "",
-    start_timeout: Annotated[float, opt.lasting("Most seconds for the server to start.")] = 900.0,
-    client_timeout: Annotated[float, opt.lasting("Most seconds for the client to run.")] = 3600.0,
+    start_timeout: Annotated[
+        float, opt.lasting("Time limit for the server's start in seconds.")
+    ] = 900.0,
+    client_timeout: Annotated[float, opt.lasting("Time limit for the client in seconds.")] = 3600.0,
     json: opt.Json = False,
 ) -> None:
     """Find the best settings of a server: predict, run, learn, repeat. Give several values of an

@@ -20,34 +20,36 @@ if TYPE_CHECKING:
 def watch(
     source: Annotated[
         str,
-        typer.Argument(help="Address of the server, or comma-separated recordings of its page."),
+        typer.Argument(
+            help="Address of the server, or comma-separated recordings of its metrics page."
+        ),
     ],
     given: Given,
     window: Extra,
-    every: Annotated[float, opt.lasting("Seconds between two looks.")] = 5.0,
+    every: Annotated[float, opt.lasting("Seconds between two samples.")] = 5.0,
     seconds: Annotated[float, typer.Option(help="Seconds to watch; 0: until Ctrl-C.")] = 0.0,
     log: Annotated[
-        Path | None, typer.Option(help="Log of requests that grows beside the page.")
+        Path | None, typer.Option(help="Growing log of requests, read together with the page.")
     ] = None,
     record: Annotated[
-        Path | None, opt.target("File to which the samples are appended, to be watched again.")
+        Path | None, opt.target("File to append the samples to; it can be watched again later.")
     ] = None,
     export: Annotated[
-        int | None, typer.Option(help="Port on which Prometheus reads the watch's gauges.")
+        int | None, typer.Option(help="Port on which Prometheus can read the gauges.")
     ] = None,
     dashboard: Annotated[
-        Path | None, opt.target("File for the Grafana dashboard of these gauges.")
+        Path | None, opt.target("File for a Grafana dashboard of these gauges.")
     ] = None,
     keep: Annotated[
-        bool, typer.Option(help="Keep the scale of the steps that was learned, at the end.")
+        bool, typer.Option(help="At the end, store the learned scale of the step times.")
     ] = False,
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="The server is on another machine.")
+        bool, typer.Option("--allow-remote", help="Allow a server on another machine.")
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    """Follow the metrics page of vLLM, SGLang or llama.cpp: report when the server leaves its
-    prediction, and why. Ctrl-C ends it.
+    """Follow the metrics page of vLLM, SGLang or llama.cpp: report when the server deviates from
+    its prediction, and why. Ctrl-C ends it.
     """
     from app.watching import kept_scale
     from app.watching.answer import of_recordings, refuse_unnamed

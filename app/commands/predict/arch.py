@@ -11,7 +11,7 @@ from genz_core.limits import checked_size
 
 #: Limits of each symbol of `model_registry.reports.symbolic`.
 _LIMIT = {"batch": "batch", "new_tokens": "input_tokens", "context": "cached_tokens"}
-WITHOUT = 'Rewrites to leave out of the trace: "mla_absorbed,scan".'
+WITHOUT = 'Graph rewrites to leave out: "mla_absorbed,scan".'
 
 
 def arch(
@@ -23,14 +23,14 @@ def arch(
     at: Annotated[
         str,
         typer.Option(
-            help='Figures at values: "batch=1,new_tokens=1,context=1024"; bytes an element too: '
-            '"w_bytes=1,a_bytes=2,kv_bytes=1".'
+            help='Evaluate the formulas: "batch=1,new_tokens=1,context=1024", with bytes per '
+            'element if needed: "w_bytes=1,a_bytes=2,kv_bytes=1".'
         ),
     ] = "",
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
-    """The structure of a model: layers, operators, formulas."""
+    """Show the structure of a model: layers, operators, formulas."""
     from app.scenario.local_files import model_source
     from model_registry.reports import step_documents, symbolic
 
@@ -81,7 +81,7 @@ def _text(report: dict[str, Any]) -> str:
     lines = [f"{key:18} {value}" for key, value in head.items()]
     if "layers" in report:
         for group in report["layers"]:
-            title = f"{group['count']} layers" if group["count"] else "ends of the model"
+            title = f"{group['count']} layers" if group["count"] else "outside the layers"
             rows = [
                 {"name": op["name"], "kind": op["kind"], "weights": op["weights"],
                  "held GB": op["held_weight_bytes"] / 1e9}

@@ -19,7 +19,7 @@ def ask(
         list[str],
         typer.Argument(
             help="Names, numbers with units and options in any order; a target, several systems or "
-            '"up to 8 h100" ask for a plan.',
+            '"up to 8 h100" start a plan.',
             show_default=False,
         ),
     ],

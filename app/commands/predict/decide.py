@@ -15,11 +15,11 @@ from app.commands.question_options import Extra, Given, of_verb
 def economics(
     given: Given,
     kept_runs: Annotated[
-        bool, typer.Option(help="Use the power that a kept run near this load measured.")
+        bool, typer.Option(help="Use the measured power of a kept run near this load.")
     ] = True,
     json: opt.Json = False,
 ) -> None:
-    """Cost, energy and carbon of tokens: rented, owned, against an API."""
+    """Show cost, energy and carbon of tokens: rented, owned, compared with an API."""
     from app.decide.economics import economics as account
     from app.decide.economics_words import sentences
     from app.measuring import run_store
@@ -35,7 +35,7 @@ def sensitivity(
     load: Annotated[
         str,
         typer.Option(
-            help="Superseded by --concurrency: static, or load for --batch users.", hidden=True
+            help="Use --concurrency instead. static, or load for --batch users.", hidden=True
         ),
     ] = "static",
     json: opt.Json = False,
@@ -55,13 +55,15 @@ def routing(
     given: Given,
     statistics: Annotated[
         Path,
-        typer.Option(help="Routed rows: CSV of layer_id, expert_id, count, or JSON of lists."),
+        typer.Option(
+            help="Tokens routed to each expert: CSV with layer_id, expert_id, count, or JSON lists."
+        ),
     ],
     copies: Extra,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """The cost of uneven expert routing in a run, and the gain from redundant experts."""
+    """Show the cost of uneven expert routing in a run, and the gain from redundant experts."""
     from app.decide import routing as decide
 
     rows = decide.routing(given.ask("routing"), decide.read_statistics(statistics), copies)
@@ -69,12 +71,14 @@ def routing(
 
 
 def study(
-    file: Annotated[Path, typer.Argument(help="YAML of the study; app/samples/studies has some.")],
-    chart: Annotated[Path | None, opt.target("Where the chart goes: .svg.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="YAML of the study; examples are in app/samples/studies.")
+    ],
+    chart: Annotated[Path | None, opt.target("File for the chart: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Compare chips, formats and techniques of a study file."""
+    """Compare the chips, formats and techniques of a study file."""
     from app.decide import study as decide
     from app.decide import svg
     from app.scenario.local_files import sources
@@ -88,12 +92,14 @@ def study(
 
 
 def fleet(
-    file: Annotated[Path, typer.Argument(help="YAML of the fleet; app/samples/fleets has one.")],
-    chart: Annotated[Path | None, opt.target("File for a picture of the machines: .svg.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="YAML of the fleet; an example is in app/samples/fleets.")
+    ],
+    chart: Annotated[Path | None, opt.target("File for a chart of the machines: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Assign several models to a set of different machines, by priority."""
+    """Assign several models to a set of machines, by priority."""
     from app.decide import svg
     from app.fleets import report, result
     from app.scenario.local_files import sources

@@ -27,20 +27,24 @@ def estimate(
     given: Given,
     parallel: Annotated[
         str,
-        typer.Option(help='All degrees at once, in this order, innermost first: "TP{4}_PP{2}".'),
+        typer.Option(help='All parallelism degrees in one text, innermost first: "TP{4}_PP{2}".'),
     ] = "",
-    points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
-    output: Annotated[Path | None, opt.target("Where the priced points go.")] = None,
+    points: Annotated[Path | None, typer.Option(help="Points file (CSV) to predict.")] = None,
+    output: Annotated[Path | None, opt.target("File for the predicted points.")] = None,
     prefill: Annotated[
-        str, typer.Option(help='A mixed step: prompts x tokens, "1x512", "2x256@1024" cached.')
+        str,
+        typer.Option(
+            help='Prefill part of a mixed step, prompts x tokens: "1x512"; with cached tokens: '
+            '"2x256@1024".'
+        ),
     ] = "",
     decode: Annotated[
-        str, typer.Option(help='A mixed step: decoding sequences x context, "64x2048".')
+        str, typer.Option(help='Decode part of a mixed step, sequences x context: "64x2048".')
     ] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Price one question, or a CSV of them with --points."""
+    """Predict one configuration, or every row of a CSV (--points)."""
     from app.scenario import mixed_step, results
     from app.scenario.scenario import resolve
 

@@ -14,7 +14,7 @@ from app.commands.question_options import Extra, Given, of_verb
 def predictor(
     given: Given,
     for_: Annotated[str, typer.Option("--for", help="dynamo or sglang.")],
-    context: Annotated[int, typer.Option(help="Tokens of the longest sequence.")] = 8192,
+    context: Annotated[int, typer.Option(help="Longest sequence in tokens.")] = 8192,
     output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("predictor"),
 ) -> None:
     """Write step prices for Dynamo's planner or SGLang's simulator."""
@@ -40,11 +40,11 @@ def export(
 
 
 def chakra(
-    file: Annotated[Path, typer.Argument(help="A trace: step.0.et.")],
+    file: Annotated[Path, typer.Argument(help="Trace file, such as step.0.et.")],
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Operators of a Chakra trace: runs, seconds, FLOPs, bytes."""
+    """Show the operators of a Chakra trace: runs, seconds, FLOPs, bytes."""
     from app.exchange.step_trace import read_file
 
     document = read_file(file)

@@ -18,11 +18,11 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(group, name="modules")
 
 
-Model = Annotated[str, typer.Option(help="For this model, at its sizes.")]
+Model = Annotated[str, typer.Option(help="Classes of this model, at its sizes.")]
 
 
 def list_(json: opt.Json = False) -> None:
-    """The classes that have formulas."""
+    """List the classes that have formulas."""
     from model_registry.modules import entry_names
 
     names = entry_names()
@@ -34,7 +34,7 @@ def show(
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
-    """The formulas of one class."""
+    """Show the formulas of one class."""
     from model_registry.modules import model_key, read_entry
 
     _print(read_entry(name, model_key(_config(model)) if model else ""), json)
@@ -43,7 +43,7 @@ def show(
 def populate(
     model: Annotated[str, typer.Argument(help="`-`: the JSON of `arch --json`; or a model.")],
 ) -> None:
-    """A model's operators in formulas, of the JSON of arch."""
+    """Show a model's operators as formulas, from the JSON of arch."""
     from app.scenario.local_files import model_source
     from model_registry.reports import step_documents
 
@@ -53,11 +53,11 @@ def populate(
 
 def validate(
     name: Annotated[str, typer.Argument(help="Full path or bare name of a class.")],
-    by: Annotated[str, typer.Option(help="Who compared them.")],
+    by: Annotated[str, typer.Option(help="Name of the reviewer.")],
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
-    """Record who has compared formulas with the source."""
+    """Record who compared the formulas with the source."""
     from model_registry import modules
 
     key = modules.model_key(_config(model)) if model else ""
@@ -68,18 +68,21 @@ def validate(
 def derive(
     name: Annotated[
         str,
-        typer.Argument(help='Class, as torch.nn.SiLU or "torch.nn.Linear(d, 4*d, bias=False)".'),
+        typer.Argument(
+            help='Class, such as torch.nn.SiLU or "torch.nn.Linear(d, 4*d, bias=False)".'
+        ),
     ] = "",
     model: Model = "",
     inputs: Annotated[
         str, typer.Option(help='Shapes of its inputs: "batch, new_tokens, d; 1, d".')
     ] = "",
     again: Annotated[
-        bool, typer.Option("--again", help="Derive formulas even if the database has them.")
+        bool,
+        typer.Option("--again", help="Derive the formulas again even if the database has them."),
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    """Derive the formulas of a class, or of a model's."""
+    """Derive the formulas of a class, or of all classes of a model."""
     from model_registry import modules
 
     if bool(name) == bool(model):
@@ -101,7 +104,7 @@ def _config(model: str) -> Mapping[str, Any]:
 
 
 def _print(entry: Any, json: bool) -> None:
-    by = " by {by} on {on}".format(**entry.validated) if entry.validated else ": by nobody yet"
+    by = " by {by} on {on}".format(**entry.validated) if entry.validated else ": not yet"
     said = [entry.module, f"  from {entry.source}", f"  validated{by}"]
     sizes = {**entry.sizes, "parameters": f"{entry.parameters:,.0f}" if entry.parameters else ""}
     lines = {"symbols": ", ".join(entry.symbols), **sizes}

@@ -22,16 +22,20 @@ def plan(
             "the launch commands."
         ),
     ] = None,
-    output: Annotated[Path, typer.Option(help="Folder that --deployment writes into.")] = Path(
+    output: Annotated[Path, typer.Option(help="Folder for the files of --deployment.")] = Path(
         "deployment"
     ),
     workers: Annotated[
-        int, typer.Option(help="Processes for pricing, 0 for one per core.", min=0, max=1024)
+        int, typer.Option(help="Worker processes; 0: one per core.", min=0, max=1024)
     ] = 1,
-    cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
+    cluster: Annotated[
+        str, typer.Option(help="Dask scheduler, used instead of processes: tcp://host:8786.")
+    ] = "",
     folder: Annotated[
         Path | None,
-        typer.Option(help="Folder for priced families, from which a stopped plan continues."),
+        typer.Option(
+            help="Folder for intermediate results; an interrupted plan continues from them."
+        ),
     ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,

@@ -9,8 +9,8 @@ from app.answers.table import TableFormat, folded, render
 from app.commands import options as opt
 from app.commands.question_options import Given, of_verb
 
-_RUNS = "measured runs by their weight (a power of measured over physics alone)"
-_NO_RUNS = "no measured run of this engine and model; the figures use the engine's profile only"
+_RUNS = "measured runs by weight (the exponent of measured over uncorrected prediction)"
+_NO_RUNS = "no measured run of this engine and model; figures come from the engine's profile alone"
 
 
 #: Columns of a table of several loads that fit a terminal; JSON and CSV have all of them.
@@ -32,7 +32,7 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Estimate TTFT, TPOT and throughput under load."""
+    """Predict TTFT, TPOT and throughput under load."""
     import numpy as np
 
     from app.scenario import results

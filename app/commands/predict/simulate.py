@@ -31,19 +31,21 @@ def simulate(
     measured_tpot: Annotated[
         float,
         typer.Option(
-            help="Mean TPOT of your own run under this load, in seconds.",
+            help="Measured mean TPOT of your own run under this load, in seconds.",
             rich_help_panel=_MEASURED,
         ),
     ] = 0.0,
     measured: Annotated[
         Path | None,
         typer.Option(
-            help="Result of: measure serving, vLLM bench serve, SGLang bench_serving, GenAI-Perf.",
+            help="Result file of measure serving, vLLM bench serve, SGLang bench_serving or "
+            "GenAI-Perf.",
             rich_help_panel=_MEASURED,
         ),
     ] = None,
     save: Annotated[
-        bool, typer.Option(help="Use it in later simulations.", rich_help_panel=_MEASURED)
+        bool,
+        typer.Option(help="Use the calibration in later simulations.", rich_help_panel=_MEASURED),
     ] = True,
     forget: Annotated[
         bool,
@@ -54,21 +56,22 @@ def simulate(
         ),
     ] = False,
     points: Annotated[
-        Path | None, typer.Option(help="A CSV, a row a simulation.", rich_help_panel=_MANY)
+        Path | None, typer.Option(help="CSV with one simulation per row.", rich_help_panel=_MANY)
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="CSV for the answers; rows already in it are not run again.", rich_help_panel=_MANY
+            help="CSV for the results; rows already in it are not run again.", rich_help_panel=_MANY
         ),
     ] = None,
     workers: Annotated[
-        int, typer.Option(help="Processes; 0: one a core.", rich_help_panel=_MANY)
+        int, typer.Option(help="Worker processes; 0: one per core.", rich_help_panel=_MANY)
     ] = 0,
     cluster: Annotated[
         str,
         typer.Option(
-            help="Address of a Dask scheduler, used instead of processes.", rich_help_panel=_MANY
+            help="Dask scheduler, used instead of processes: tcp://host:8786.",
+            rich_help_panel=_MANY,
         ),
     ] = "",
     requests_file: Annotated[
@@ -166,7 +169,7 @@ def _forget(given: Given) -> None:
 
     query = given.ask("simulate", **{**dict.fromkeys(LOADS), "concurrency": 1})
     dropped = from_one_run.forget(resolve(query.question, query.objects))
-    typer.echo("forgotten" if dropped else "nothing was kept for this deployment")
+    typer.echo("forgotten" if dropped else "no calibration is stored for this deployment")
 
 
 # ------------------------------------------------------------------------------- many
@@ -181,7 +184,7 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
 
     target = opt.writable_file(target)
     if target is None:
-        raise InvalidValue("name the file for the answers with --output")
+        raise InvalidValue("name the file for the results with --output")
     if not 0 <= workers <= 1024:
         raise InvalidValue(f"--workers {workers}: give a number from 1 to 1024, 0 for one a core")
     rows = points_file.read(source)

@@ -23,21 +23,23 @@ def sweep(
         bool,
         typer.Option(
             "--frontier",
-            help="Only points that no other beats in both TPOT and tokens/s per device.",
+            help="Only the Pareto frontier of TPOT and tokens/s per device.",
         ),
     ] = False,
     output: Annotated[
         Path | None,
-        opt.target("File for the table: .parquet or .csv; a stopped sweep continues there."),
+        opt.target("File for the table: .parquet or .csv; an interrupted sweep continues in it."),
     ] = None,
     workers: Annotated[
-        int, typer.Option(help="Processes, 0 for one per core.", min=0, max=1024)
+        int, typer.Option(help="Worker processes; 0: one per core.", min=0, max=1024)
     ] = 1,
-    cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
+    cluster: Annotated[
+        str, typer.Option(help="Dask scheduler, used instead of processes: tcp://host:8786.")
+    ] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Price every combination of values on some axes, given as options or in a file."""
+    """Predict every combination of parameter values, given as options or in a file."""
     from app.planning import sweep_axes, sweep_file
     from app.scenario.local_files import sources
     from app.simulation.executor import HERE, Where
@@ -73,7 +75,7 @@ def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:
             axes, output, job.progress, job.cancelled, bounds_only=bounds_only, where=where
         )
     if swept is None:
-        typer.echo("stopped; the same command goes on from here", err=True)
+        typer.echo("stopped; run the same command to continue", err=True)
         raise typer.Exit(INTERRUPTED)
     kept = f", {swept.kept:,} of them priced before" if swept.kept else ""
     typer.echo(f"{swept.rows:,} rows, {swept.good:,} can run{kept} -> {swept.path}")

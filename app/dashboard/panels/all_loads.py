@@ -20,7 +20,7 @@ from app.wording.markdown import plain
 _HEADS = {
     f"{what}_{name}": words.format(COLUMNS[name].head)
     for name in ("tpot_s", "ttft_s")
-    for what, words in (("measured", "{} measured [s]"), ("of_physics", "{} of physics"))
+    for what, words in (("measured", "{} measured [s]"), ("of_physics", "{} uncorrected"))
 } | {
     f"{what}_{latent}": f"{words}{head}"
     for latent, head in (("steps", "steps"), ("wait", "first token"))
@@ -44,7 +44,7 @@ def all_loads(setup: Setup) -> None:
     for sentence in () if setup.if_fitted else load_curves.load_warnings(table, load):
         st.warning(plain(sentence), icon=":material/warning:")
     shown = load_curves.without_waiting(table, load)
-    mine = f"TP{tp} (this question)"
+    mine = f"TP{tp} (this scenario)"
     curves = {mine: shown}
     others = tuple(sorted({1, 2, 4, 8} - {tp}))
     for degree, other in load_curves.curves_at(setup, load, others).items():
@@ -58,8 +58,9 @@ def all_loads(setup: Setup) -> None:
     serving.mark_load(figures["throughput"], asked.value, asked.words, look)
     export.beside("serving", figures)
     st.caption(
-        f"Numbers beside points are {'users' if load == 'concurrency' else 'requests/s'}. Up is "
-        "cheaper, right is faster for each user; loads at which requests wait are left out."
+        f"Numbers next to the points are {'users' if load == 'concurrency' else 'requests/s'}. "
+        "Higher is cheaper, further right is faster for each user. Loads with queueing are left "
+        "out."
     )
     if not setup.if_fitted:
         runs_behind_list(setup, load, asked.value)
@@ -76,11 +77,14 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
     alone = replace(setup.scenario, batch=1, **asked)
     resolved = caches.deployed(replace(setup, scenario=alone))
     rows = behind.runs_behind(resolved)
-    with st.expander("Measured runs behind this number", icon=":material/format_list_numbered:"):
+    with st.expander(
+        "Measured runs behind this prediction", icon=":material/format_list_numbered:"
+    ):
         if not rows:
             st.caption(
                 f"No shipped run measured this model under {plain(resolved.engine.name)}, so the "
-                f"figures use the engine's profile only. Add your own runs on page Measure."
+                "figures come from the engine's profile alone. You can add your own runs on page "
+                "Measure."
             )
             return
         st.caption(page_text("runs behind"))

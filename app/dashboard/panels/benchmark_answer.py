@@ -50,11 +50,11 @@ def controls() -> tuple[float, bool]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         level = st.segmented_control(
             "Interval", list(LEVELS), default="80 %", required=True, key="benchmark_level",
-            help="Held-out points give 80 %; other levels assume a lognormal ratio.",
+            help="80 % comes from held-out points; other levels assume lognormal errors.",
         )  # fmt: skip
         simulate = st.toggle(
             "Simulate percentiles", key="benchmark_simulate",
-            help="Every run, request by request; simulated latencies have no interval.",
+            help="Simulates the requests of every run; simulated latencies have no interval.",
         )  # fmt: skip
     return LEVELS[level], simulate
 
@@ -138,15 +138,15 @@ def here_and_best(point: Point, made: TimeReport) -> str:
     known = [one for one in made.spent if one.best_s > 0]
     if not known or len(known) < len(made.spent):
         return (
-            f"You are at **{here}** for {made.of}. There is no measured run of this model, "
-            f"device, format and load to compare with."
+            f"You are at **{here}** for {made.of}. No measured run of this model, device, format "
+            "and load is available for comparison."
         )
     best = sum(one.best_s for one in known)
     runs = "; ".join(dict.fromkeys(plain(one.run) for one in known))
     if best >= made.total_s:
-        return f"You are at **{here}** for {made.of}: no slower than the best run known ({runs})."
+        return f"You are at **{here}** for {made.of}: as fast as the best measured run ({runs})."
     return (
-        f"You are at **{here}** for {made.of}; the best run known is at "
+        f"You are at **{here}** for {made.of}; the best measured run is at "
         f"**{quantities.seconds(best)}** ({runs})."
     )
 

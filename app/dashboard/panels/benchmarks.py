@@ -70,9 +70,10 @@ def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> N
             st.rerun()
     if needed:
         st.caption(
-            "The form states what ran, as the sample's source tells. Press Predict."
+            "The form is filled in from the sample's source. Press Predict."
             if proposed
-            else "The form proposes the sidebar's scenario. State what ran, then press Predict."
+            else "The form starts from the sidebar's scenario. Enter what you ran, then press "
+            "Predict."
         )
 
 
@@ -194,7 +195,7 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     """Draw a figure of a deployment over the stored results."""
     st.caption(plain(name_of(one.deployment)))
     if not rows:
-        st.info("Nothing is kept of this deployment yet.", icon=":material/history:")
+        st.info("No results of this deployment are kept yet.", icon=":material/history:")
         return
     known = [name for name in FIGURES if any(row[name] is not None for row in rows)]
     if not known:

@@ -29,7 +29,7 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
         priced = pricing()
         comparison = comparison_of(priced)
     if priced.reports:
-        st.caption(f"The prediction is the sidebar's: {sidebar.describe(setup)}.")
+        st.caption(f"The prediction is for the sidebar's scenario: {sidebar.describe(setup)}.")
 
     show_phases(comparison)
     if priced.identity:

@@ -26,7 +26,7 @@ def draw(step: Step) -> dict[str, Figure]:
     export.chart(fall, "waterfall")
     factor = priced.learned_factor()
     learned = (
-        f" In this sum the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "
+        f" Here the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "
         "to measured runs of similar loads."
     )
     st.caption(

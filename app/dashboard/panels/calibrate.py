@@ -48,9 +48,9 @@ def from_machine() -> None:
     if fitted := result_of(JOB, "fit"):
         noise = ("Noise of the points", quantities.percent(fitted.suite.spread))
         fit_panel(fitted, noise, lambda: machine.save(fitted))
-        st.caption(f"Predictions of it take the engine {plain(fitted.engine.name)}.")
+        st.caption(f"Predictions for it use the engine {plain(fitted.engine.name)}.")
     elif JOB not in st.session_state:
-        st.info("Nothing is fitted yet in this session.", icon=":material/tune:")
+        st.info("Nothing has been fitted in this session yet.", icon=":material/tune:")
 
 
 def from_reports() -> None:
@@ -74,7 +74,7 @@ def from_reports() -> None:
         )
         sent = st.form_submit_button("Calibrate", icon=":material/tune:")
     if sent and system is None:
-        st.info("The reports do not name their device: choose it.", icon=":material/memory:")
+        st.info("The reports do not name their device; choose it here.", icon=":material/memory:")
         return
     if sent:
         st.session_state.pop("report_fit", None)
@@ -85,7 +85,7 @@ def from_reports() -> None:
     st.subheader(plain(fitted.system.name), anchor=False)
     for sentence in fitted.refused:
         st.warning(plain(sentence), icon=":material/block:")
-    covered = ("Kernel time fitted on", quantities.percent(fitted.share))
+    covered = ("Share of kernel time in the fit", quantities.percent(fitted.share))
     fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
 
 
@@ -166,16 +166,16 @@ def own_runs_panel() -> None:
     setup = sidebar.chosen_setup()
     s = setup.scenario
     st.caption(
-        "One to five runs that you measured of the sidebar's scenario move the engine's constants; "
-        "later predictions of this engine, model, format and device use them. How much that helps "
-        "other runs is on page Accuracy, under Serving.\n\n"
+        "One to five measured runs of the sidebar's scenario adjust the engine's constants; later "
+        "predictions for this engine, model, format and device use them. Page Accuracy, under "
+        "Serving, shows how much this improves other runs.\n\n"
         f"{plain(s.model)} on {s.tp * s.pp * s.dp} × {plain(s.system)} · "
         f"engine {plain(s.engine or 'default')} · "
-        f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out"
+        f"{quantities.count(s.isl)} tokens in, {quantities.count(s.osl)} out"
     )
     if setup.model_config or setup.system_yaml:
         st.info(
-            "Runs are kept by name: choose a model and a device from the lists.",
+            "Runs are stored by name: choose a model and a device from the lists.",
             icon=":material/info:",
         )
         return

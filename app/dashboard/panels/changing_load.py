@@ -38,8 +38,8 @@ _OWN_COLUMNS: Mapping[str, Column] = {
     name: Column(name, head, unit)
     for name, head, unit in (
         ("replica_hours", "Replica-hours", "h"),
-        ("most_replicas", "Most replicas at once", "count"), ("starts", "Starts", "count"),
-        ("losses", "Replicas lost", "count"), ("held", "Requests without a replica", "count"),
+        ("most_replicas", "Peak replicas", "count"), ("starts", "Starts", "count"),
+        ("losses", "Replicas lost", "count"), ("held", "Requests that found no replica", "count"),
         ("usd", "Cost", "$"), ("share", "Within the targets", "share"),
         ("share_with_lost", "With losses", "share"), ("share_on_average", "On average", "share"),
         ("all_there", "Time without losses", "share"), ("usd_per_month", "Cost a month", "$"),
@@ -103,8 +103,7 @@ def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
         extras, _ = read_extras(known, {n: v for n, v in given.items() if n in known and v})
         if setup.scenario.kind not in ("rate", "trace"):
             raise InvalidValue(
-                "replicas can follow only arriving requests: give a rate or a trace instead of "
-                "users, such as 4/s"
+                "autoscaling needs an arrival rate or a trace instead of users, such as 4/s"
             )
         query = query_of(setup.scenario, verb)
         start(JOB, work, (setup, query, extras), label, SIMULATING)

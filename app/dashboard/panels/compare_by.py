@@ -48,7 +48,7 @@ def show(tab: str, base: Setup) -> None:
     if says_none(names, base):
         return
     if unused := search_form.unread((axis,)):
-        st.caption(f"Plays no part here: {', '.join(unused)}.")
+        st.caption(f"Not used here: {', '.join(unused)}.")
     sidebar.say_trace()
     own = " (the sidebar's batch)" if base.scenario.kind == "batch" else ""
     base = as_batch(base) if base.scenario.kind == "trace" else base
@@ -65,8 +65,8 @@ def show(tab: str, base: Setup) -> None:
     s = base.scenario
     st.caption(
         f"{load_words(under_load(s))}{own}, TP{s.tp} PP{s.pp} DP{s.dp} "
-        f"EP{s.ep}; all else as in the sidebar."
-        + (" Lengths by use are assumed: replace them by your own in the sidebar."
+        f"EP{s.ep}; everything else as in the sidebar."
+        + (" The lengths of each use case are assumptions; you can set your own in the sidebar."
            if axis == "use" else "")
     )  # fmt: skip
     TABS[tab](axis, found, base)
@@ -98,7 +98,7 @@ def says_none(names: Sequence[str], base: Setup) -> bool:
     """
     if not names:
         engine = plain(caches.resolved(base).engine.name)
-        words = f"No version of {engine} was measured: name some under Search."
+        words = f"No version of {engine} was measured; name some under Search."
         st.info(words, icon=":material/info:")
     return not names
 

@@ -104,8 +104,8 @@ def _figures(setups: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> 
     with st.container(height=high, border=False):  # has it before it is drawn
         draw_table(words, "comparison")
     st.caption(
-        "In square brackets the 80 % interval from held-out measurements, in round ones the change "
-        f"against {next(iter(estimates))}."
+        "Square brackets: 80 % interval from held-out measurements. Parentheses: change against "
+        f"{next(iter(estimates))}."
     )
     return display_tables.comparison_numbers(table)
 

@@ -91,7 +91,7 @@ def kept_run() -> tuple[Store, str]:
     ]  # fmt: skip
     named = {run.id: (store, f"{run.label} on {run.system} · {run.id[:8]}") for store, run in kept}
     if not named:
-        st.info("No run is kept yet: measure one first.", icon=":material/timer:")
+        st.info("No kept runs yet; measure one first.", icon=":material/timer:")
         st.stop()
     run = st.selectbox(
         "Run", list(named), format_func=lambda run: named[run][1], key="measured_run"
@@ -118,7 +118,7 @@ def own_pricing() -> Priced:
         st.stop()
     own, context = run_store.own_estimate(store, identity)
     if chosen.steps and context.model is not None and context.system is not None:
-        st.caption(f"It ran {plain(ran)}, and is priced for {plain(context.system.name)}.")
+        st.caption(f"It ran {plain(ran)}; the prediction is for {plain(context.system.name)}.")
         show_swept(chosen, context)
     if own is not None and context.system is not None:
         st.caption(
@@ -128,7 +128,10 @@ def own_pricing() -> Priced:
         return Priced(chosen, own, context.system.name, context.engine.name)
     st.caption(f"It ran {plain(ran)}.")
     for note in context.notes:
-        st.warning(f"{plain(note)}. The sidebar's is priced.", icon=":material/warning:")
+        st.warning(
+            f"{plain(note)}. The prediction is for the sidebar's scenario.",
+            icon=":material/warning:",
+        )
     _, resolved, estimate = sidebar.priced_setup()
     sidebar.say_trace()
     if chosen.steps:
@@ -140,7 +143,7 @@ def own_pricing() -> Priced:
 def show_swept(measurement: Measurement, context: RunContext) -> None:
     """Draw a sweep beside its predictions, and stop the page."""
     st.caption(
-        "Every step at its own batch and length, on one device: the scenario's play no part."
+        "Each step uses its own batch and length on one device; those of the scenario are ignored."
     )
     show_sweep(priced_sweep(measurement, context))
     st.stop()
@@ -190,7 +193,7 @@ def comparison_of(priced: Priced) -> Comparison:
     phases = [p for p in PHASES if p in measurement.phases]
     if not phases:
         phase = st.segmented_control(
-            "These reports name no phase; take them for",
+            "These reports name no phase; treat them as",
             ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
         )  # fmt: skip
         measurement, phases = in_phase(measurement, str(phase)), [str(phase)]
@@ -202,7 +205,7 @@ def comparison_of(priced: Priced) -> Comparison:
                 st.number_input(
                     f"Steps of {phase} measured", 1, 1_000_000, usual,
                     key=f"steps_{phase}{run_key}", width=220,
-                    help="A summary adds up all its steps: one a generated token in decode.",
+                    help="A summary adds up all steps; in decode, one step per generated token.",
                 )
             )  # fmt: skip
 
@@ -248,7 +251,7 @@ def show_findings(
     look_at: a callback that moves the chart beside them to a finding; None if there is no chart.
     """
     if priced.apart:
-        st.caption("There are none: the run differs from what is priced, see above.")
+        st.caption("None: the run differs from the priced scenario, see above.")
         return
     for at, finding in enumerate(comparison.findings[:_MOST]):
         gain = f"**{plain(quantities.seconds(finding.seconds))}**" if finding.seconds else ""

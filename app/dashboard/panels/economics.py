@@ -63,13 +63,13 @@ def page() -> None:
     setup, resolved = sidebar.deployed_setup("the cost of tokens")
     s = setup.scenario
     if s.kind == "trace":
-        sidebar.stop(InvalidValue("a trace has no single load to price: give users or a rate"))
+        sidebar.stop(InvalidValue("economics need users or a rate; a trace has no single load"))
     strip.say(under_load(s), "economics")
     st.caption(
         f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
         f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, "
-        f"{load_words(under_load(s))}, {quantities.tokens(s.isl)} tokens "
-        f"in, {quantities.tokens(s.osl)} out."
+        f"{load_words(under_load(s))}, {quantities.count(s.isl)} tokens "
+        f"in, {quantities.count(s.osl)} out."
     )
     with sidebar.stopping():
         sidebar.gated_load(replace(setup, scenario=under_load(s)), switch=False)
@@ -150,14 +150,15 @@ def show(stated: Stated, named: Named) -> None:
     """Draw the results of the prices."""
     running = Operation(**named["operation"])
     if running.status != "ok":
-        st.warning(f"This load does not run as it is: {plain(running.status)}.",
+        st.warning(f"This load cannot be served: {plain(running.status)}.",
                    icon=":material/warning:")  # fmt: skip
     if not math.isfinite(running.requests_per_s):
         return
     _cards(named, running)
     ways = named["ways"]
     if not ways:
-        st.info("State a rent in the sidebar, or the price of a device: this system states none.",
+        st.info("No price is known for this system. State a rent in the sidebar, or the price of a "
+                "device.",
                 icon=":material/payments:")  # fmt: skip
     figures = _charts(stated.question, named, running)
     if ways:
@@ -182,28 +183,28 @@ def _cards(named: Named, running: Operation) -> None:
             span = trust(found)
             card(f"{way.capitalize()}, 1M tokens out", quantities.dollars(found["usd_per_mtok"]),
                  f"80 %: {span}" if span else rent,
-                 f"All cost at {rent} over the output tokens of {named['load']}; the interval is "
-                 "what the throughput's gives. Charts and tables also split it by the time that "
-                 "prompts and answers take.")  # fmt: skip
+                 f"All costs at {rent} divided by the output tokens of {named['load']}; the "
+                 "interval follows from that of throughput. Charts and tables also split the cost "
+                 "by the time of prompts and outputs.")  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
-             "By one replica; below, the share of its time that prompts take.")  # fmt: skip
+             "Served by one replica; below, the share of its time spent on prompts.")  # fmt: skip
         watts = energy["power_w"]
         used = (running.compute, running.memory, running.links)
         use = " / ".join(map(quantities.percent, used))
         if energy["measured"]:
             use = plain(f"measured: {energy['measured_by']}") if energy["measured_by"] else "stated"
-        card("Power of a device", f"{watts:,.0f} W" if watts else "not stated", use,
-             "Between idle and the design power by utilisation of arithmetic / memory / links, "
-             "unless you state it or a kept run near this load measured it.")  # fmt: skip
+        card("Power per device", f"{watts:,.0f} W" if watts else "not stated", use,
+             "Estimated between idle and design power from the utilisation of arithmetic / memory "
+             "/ links, unless you state it or a kept run near this load measured it.")  # fmt: skip
         joules = energy["joules_per_token"]
-        card("Energy of a token", f"{joules:.3g} J" if joules else "–",
+        card("Energy per token", f"{joules:.3g} J" if joules else "–",
              f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "",
-             f"At the site with {energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W "
-             f"of network a device, times a PUE of {energy['pue']:g}.")  # fmt: skip
+             f"At the site, with {energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W"
+             f" of network power per device, times a PUE of {energy['pue']:g}.")  # fmt: skip
         carbon = energy["carbon_g_per_mtok"]
         if carbon:
-            card("Carbon of 1M tokens", f"{carbon:,.3g} g", "by your grid")
+            card("Carbon per 1M tokens", f"{carbon:,.3g} g", "by your grid")
 
 
 def _charts(question: Question, named: Named, running: Operation) -> dict[str, Any]:
@@ -227,7 +228,9 @@ def _charts(question: Question, named: Named, running: Operation) -> dict[str, A
         figures["caps"] = charts.power_caps(energy["caps"], look)
         figures["power"] = charts.power_parts(energy["by_part_w"], running.tdp_w, look)
     else:
-        st.caption("This system states no power: energy and power caps are not known.")
+        st.caption(
+            "No power is known for this system, so there are no figures for energy and power caps."
+        )
     export.grid("economics", figures, 2, 380)
     return figures
 
@@ -241,8 +244,8 @@ def _tables(ways: Named) -> None:
                 COLUMNS["utilisation"].head: quantities.percent(day["utilisation"]),
                 COLUMNS["replicas"].head: _span(day["replicas"]),
                 "A day": quantities.dollars(day["usd"]),
-                "$/Mtok in and out": quantities.dollars(day["usd_per_mtok_blended"]),
-                "$/Mtok of output alone": quantities.dollars(day["usd_per_mtok"]),
+                "$/Mtok, input and output": quantities.dollars(day["usd_per_mtok_blended"]),
+                "$/Mtok, output only": quantities.dollars(day["usd_per_mtok"]),
             })  # fmt: skip
     draw_table(rows, "economics_day_table")
     for way, found in ways.items():

@@ -31,7 +31,7 @@ _EXAMPLES: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
     ),
     (
         "Decide",
-        "The cheapest deployment of Qwen3-32B for 20 requests a second",
+        "The cheapest deployment of Qwen3-32B for 20 requests per second",
         {"model": "Qwen/Qwen3-32B", "isl": 1024, "osl": 512, "rate": 20},
         "plan",
     ),

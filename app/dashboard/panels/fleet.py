@@ -26,7 +26,7 @@ JOB = "fleet_job"
 _COLUMNS: Mapping[str, Column] = {
     "each": Column("each", "Layout"),
     "load_each": Column("load_each", "Load of a replica"),
-    "most_each": Column("most_each", "Most for a replica"),
+    "most_each": Column("most_each", "Maximum load of a replica"),
     "unit": Column("unit", "Unit of load"),
     "probability": Column("probability", "Meets all targets", "share"),
 }
@@ -45,7 +45,7 @@ def page() -> None:
             st.session_state.pop(JOB, None)
             fleet_question(yaml_document.parse(text, "fleet"))  # refused here, in a sentence
             start(JOB, assigned, text, "Fleet", SIMULATING)
-        if named := result_of(JOB, "fleet", "Stopping after the present model or simulation."):
+        if named := result_of(JOB, "fleet", "Stopping after the current model or simulation."):
             _answer(named)
 
 
@@ -58,13 +58,13 @@ def _answer(named: dict[str, Any]) -> None:
     st.markdown(plain(report.headline(named)))
     draw_table(rows_in_words(report.model_rows(named)), "fleet_models")
     if named["deployments"]:
-        st.markdown("**Who runs where**")
+        st.markdown("**Assignment of models to machines**")
         draw_table(rows_in_words(report.shown_rows(named), _COLUMNS), "fleet_deployments")
         export.chart(charts.machines(named, export.look()), "fleet-machines")
-    st.markdown("**Machines, and what one more of each kind would bring**")
+    st.markdown("**Machines, and the gain from one more of each kind**")
     draw_table(rows_in_words(report.machine_rows(named)), "fleet_machines")
     if named["refusals"]:
-        st.markdown("**Does not run**")
+        st.markdown("**Cannot run**")
         for one in named["refusals"]:
             st.markdown(plain(f"{one['name']} on {one['machine']}: {one['why']}."))
     for note in named["notes"]:

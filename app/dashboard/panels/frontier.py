@@ -65,7 +65,8 @@ def show(setup: Setup) -> None:
     if any(curve.vertices(x, y).size for curve in curves):
         _curves(curves, (x, y), targets, setup)
     else:
-        st.warning("No point has both figures: nothing fits, or a system states no price or power.",
+        st.warning("No point has both figures: nothing fits, or the price or power of a system is "
+                   "unknown.",
                    icon=":material/block:")  # fmt: skip
     for left in left_out:
         st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")
@@ -120,16 +121,15 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     export.chart(figure, key, clicked=lambda: _opened(key, curves))
     done = st.session_state.get("frontier_opened")
     diamonds = (
-        "Diamonds are measured runs at these lengths, or the nearest at others; their bars are the "
-        "80 % interval predicted there."
+        "Diamonds are measured runs at these lengths, or the nearest ones at other lengths; the "
+        "bars are the predicted 80 % interval at those runs."
         if any(curve.measured for curve in curves)
-        else "No measured run has this model on one of these systems under its engine, in this "
-        "format."
+        else "No measured run covers this model, engine and format on any of these systems."
     )
     st.caption(
         (f"Opened as the scenario: **{plain(done)}**. " if done else "")
-        + f"{sum(map(len, curves)):,} points that run without waiting, and their frontiers. "
-        f"Beside a point: its degrees and users. {diamonds} A click opens a point as the scenario."
+        + f"{sum(map(len, curves)):,} points without queueing, and their frontiers. Labels: "
+        f"parallelism and users. {diamonds} Click a point to open it as the scenario."
     )
     _at_speed(curves, float(speed), y)
     rows = [row for curve in curves for row in _vertices(curve, axes)]
@@ -144,8 +144,8 @@ def _speed(targets: Any) -> int:
     usual = min(max(round(asked[0]), 1), _FASTEST) if asked else _USUAL
     follow("speed", usual)
     return int(slide(
-        "At least this many tokens/s for each user", 1, _FASTEST, usual, "speed",
-        help="The table below has the best deployment of each curve at it.",
+        "Minimum tokens/s per user", 1, _FASTEST, usual, "speed",
+        help="The table below shows the best deployment of each curve at this speed.",
     ))  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def hardware_panel(words: str, setup: Setup) -> None:
     if shown:
         _systems(shown, setup)
     else:
-        st.info("No system is like that; loosen the search or a filter.")
+        st.info("No system matches; relax the search or a filter.")
     with st.expander("Add your own hardware", icon=":material/add:", key="own_hardware"):
         _own()
 
@@ -72,7 +72,7 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
     rows = [library_tables.system_row(name, system) for name, system in shown.items()]
     table = pd.DataFrame(rows)
     st.caption(
-        f"{len(table)} of {len(every)} systems, peaks dense. A chosen row shows its sources below."
+        f"{len(table)} of {len(every)} systems; peaks are dense. Select a row to see its sources."
     )
     number = st.column_config.NumberColumn(format="%.4g")
     event = draw_table(
@@ -93,7 +93,7 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
     )
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        export.chart(figure, "hardware", "Dense peak over memory bandwidth, a point a system")
+        export.chart(figure, "hardware", "Dense peak over memory bandwidth; one point per system")
     with right:
         _chosen(name, shown[name])
     with sidebar.stopping():
@@ -117,11 +117,11 @@ def _chosen(name: str, system: System) -> None:
     st.button("Use it in the scenario", on_click=own_definitions.choose("systems", name),
               key="use_system", icon=":material/check:")  # fmt: skip
     if system.links:
-        st.caption(f"Wired: {plain(library_tables.wiring_words(system))}.")
+        st.caption(f"Links: {plain(library_tables.wiring_words(system))}.")
     st.caption(f"{peak_words(system)} {plain(latency_words(system))}")
     notes = system.assumptions
     if notes:
-        st.caption("Assumed, where the datasheet says nothing:")
+        st.caption("Assumed, because the datasheet does not state it:")
         st.caption("\n".join(f"- {plain(note)}" for note in notes[:_SHOWN]))
     if len(notes) > _SHOWN:
         st.caption(f"and {len(notes) - _SHOWN} more, of kind *assumed* in the table below.")

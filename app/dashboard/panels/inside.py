@@ -28,7 +28,7 @@ def draw(step: Step) -> dict[str, Figure]:
         beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
         draw_table(beside, "inside_beside")
     if notes := [note for one in steps.values() for note in one.graph.notes]:
-        with st.expander("How the graph was made", icon=":material/info:"):
+        with st.expander("Source of the graph", icon=":material/info:"):
             st.markdown("\n".join(f"- {plain(note)}" for note in notes))
     return figures
 
@@ -37,9 +37,9 @@ def _sides(step: Step, described: bool) -> dict[str, StepEstimate]:
     """The priced step of the builder, the trace or both; shows why a trace cannot be made."""
     deployment = caches.resolved(step.setup)
     with_trace = described and st.toggle(
-        "Trace beside it", key="with_trace",
-        help="Run transformers' own code of this model on the meta device, from its config "
-        "alone: no weights, no GPU, nothing fetched.",
+        "Compare with a trace", key="with_trace",
+        help="Run transformers' own code of this model on the meta device, from its config: no "
+             "weights, no GPU, no download.",
     )  # fmt: skip
     own = BUILT if described else TRACED
     steps = {own: builder_and_trace.priced_step(deployment, deployment.model, step.phase)}

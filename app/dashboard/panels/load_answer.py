@@ -66,7 +66,7 @@ def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
     for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
         trust = quantities.span(*(row[end] for end in ends(column.name)))
         if row[column.name] != row[column.name]:
-            trust = "one token has no gap"
+            trust = "no TPOT: only one output token"
         value = column.words(row[column.name])
         figure_card(column.head, value, trust, f"{column.help} Below: 80 % interval.", fits=fits)
 
@@ -79,7 +79,7 @@ def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bo
         "Output throughput",
         quantities.tokens_rate(rate),
         f"{low:,.4g} to {high:,.4g}" if known else f"{quantities.tokens_rate(each)} per device",
-        "Output tokens of the whole deployment per second.",
+        "Output tokens per second of the whole deployment.",
         fits=fits,
     )
     if fits:
@@ -98,7 +98,7 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     parts = parts_of(step)
     others = float(row["tpot_s"]) - float(step.total_s[0])
     if others > _WORTH_A_WORD * row["tpot_s"] and not setup.scenario.speculation:
-        said += f" Others' prompts add {quantities.seconds(others)} to TPOT."
+        said += f" Other users' prefills add {quantities.seconds(others)} to TPOT."
     limits = quantities.limits(f"A decode step of {size:,}", parts)
     return f"{said} {limits}; {quantities.advice('it', caches.levers(batch)['decode'], parts)}."
 
@@ -111,13 +111,13 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
         said.append(
             f"no number of {what} is within the targets"
             if not most
-            else f"**{most:,.4g} {what}** is the most within the targets"
+            else f"**{most:,.4g} {what}** is the most that meet the targets"
             if not beyond
-            else f"at most **{most:,.4g} {what}** can be within the targets: beyond that even the "
+            else f"at most **{most:,.4g} {what}** can meet the targets; beyond that even the "
             "median misses one"
         )
         if beyond:
-            said.append("part Simulate tells percentiles above the median")
+            said.append("for percentiles above the median see part Simulate")
     said.append(f"ranges and bands are 80 % intervals; {plain(load_curves.basis(setup))}")
     words = ". ".join(map(capital, said))
     return f"{words}."
@@ -164,7 +164,7 @@ def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
     setup, load, row = sidebar.gated_load(setup)
     curve = load_curves.curve(setup, load.name)
     table, _ = load_curves.with_load(curve, row, load.name)
-    st.markdown(f"At **{load.words}**, each request read in one pass:")
+    st.markdown(f"At **{load.words}**, each request processed in one pass:")
     _reading_cards(setup, row, not setup.if_fitted)
     figures = _reading_charts(table, load, look)
     named = of_kind(resolved.model, {name: table[name] for name in table})
@@ -179,22 +179,22 @@ def _reading_cards(setup: Setup, row: Mapping[str, Any], fits: bool) -> None:
         figure_card(
             "Latency", quantities.seconds(row["ttft_s"]),
             f"median {quantities.seconds(row['ttft_median_s'])}",
-            "From arrival to the answer: mean, queueing included. Not validated by measured runs.",
+            "Mean time from arrival to result, including queueing. Not validated by measured runs.",
             fits=fits,
         )  # fmt: skip
         figure_card(
             "Throughput", quantities.rate(rate, "seq/s"),
             f"{quantities.rate(each, 'seq/s')} per device",
-            "Sequences of the whole deployment per second.", fits=fits,
+            "Sequences per second of the whole deployment.", fits=fits,
         )  # fmt: skip
         figure_card(
             "Tokens read", quantities.tokens_rate(rate * setup.scenario.isl),
-            f"{quantities.tokens(setup.scenario.isl)} a sequence",
-            "Input tokens of the whole deployment per second.", fits=fits,
+            f"{quantities.count(setup.scenario.isl)} a sequence",
+            "Input tokens per second of the whole deployment.", fits=fits,
         )  # fmt: skip
         figure_card(
-            "Running", f"{row['running']:,.3g}", "no cache is kept",
-            "Sequences that are read at once.", fits=fits,
+            "Running", f"{row['running']:,.3g}", "no KV cache",
+            "Sequences that are processed together.", fits=fits,
         )  # fmt: skip
 
 

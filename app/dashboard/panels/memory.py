@@ -37,8 +37,8 @@ def draw(step: Step) -> dict[str, Figure]:
     _cards(step, usable)
     if second and not usage.second:
         st.caption(
-            f"A second memory is not used: {plain(str(second))}. Choose *levels* under Offload in "
-            "the form, and it takes what does not fit."
+            f"The second memory is not used: {plain(str(second))}. Choose *levels* under Offload "
+            "in the form to use it for what does not fit."
         )
     if placed := memory_rows(step.estimate):
         draw_table(_levels(placed), "memory_levels")
@@ -46,10 +46,10 @@ def draw(step: Step) -> dict[str, Figure]:
 
     parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
     bar = memory.single(parts, limits, look)
-    export.chart(bar, "memory-now", "Memory of the question against capacity")
+    export.chart(bar, "memory-now", "Memory of the scenario and capacity")
 
     over = _over_an_axis(setup, limits, step)
-    with st.popover("How these numbers come about", icon=":material/function:"):
+    with st.popover("How these figures are computed", icon=":material/function:"):
         st.markdown(
             page_text(
                 "memory", block=resolved.engine.kv_block_tokens,
@@ -64,7 +64,7 @@ def _cards(step: Step, usable: float) -> None:
     usage, s = step.estimate.memory, step.setup.scenario
     most_batch, most_input = caches.largest(step.setup)
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
-    lengths = f"at {quantities.tokens(s.isl)} in, {quantities.tokens(s.osl)} out"
+    lengths = f"at {quantities.count(s.isl)} in, {quantities.count(s.osl)} out"
     if asked.scenario.kind in ("concurrency", "rate"):
         load = load_of(asked)
         fit = float(load_curves.one_load(asked, load.name, load.value)["capacity"])
@@ -86,8 +86,8 @@ def _cards(step: Step, usable: float) -> None:
         card(
             "Longest context that fits",
             quantities.count(most_input + s.osl) if most_input else "none",
-            f"batch {s.batch}" + (f"; trained to {quantities.tokens(trained)}" if trained else ""),
-            "Input and output tokens of a sequence.",
+            f"batch {s.batch}" + (f"; trained to {quantities.count(trained)}" if trained else ""),
+            "Input plus output tokens of one sequence.",
         )
 
 
@@ -104,12 +104,12 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     export.chart(over, "memory-over", f"Memory per device over {axis}")
     what = "sequences" if axis == "batch" else "input tokens"
     stops = (
-        f"A static batch, whose sequences all reach their full length, stops fitting beyond "
+        "A static batch, whose sequences all reach full length, no longer fits beyond "
         f"{quantities.count(most)} {what}"
         if most
-        else "It fits nowhere here"
+        else "It does not fit at any of these sizes"
     )
-    st.caption(f"▲ marks the question. {stops}.")
+    st.caption(f"▲ marks this scenario. {stops}.")
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     with st.expander("As a table", icon=":material/table:"):

@@ -44,7 +44,7 @@ def models_panel(words: str, setup: Setup) -> None:
         column_config={
             "name": st.column_config.TextColumn(pinned=True),
             "parameters [B]": number(format="%.4g", help="Embeddings counted once"),
-            "active [B]": number(format="%.4g", help="What one token uses"),
+            "active [B]": number(format="%.4g", help="Parameters that one token uses"),
             "context [tokens]": number(format="localized"),
         },
     )  # fmt: skip
@@ -74,7 +74,7 @@ def _facts(name: str) -> None:
 
 def _own() -> None:
     """Draw the box of a config.json."""
-    st.caption("A Hugging Face config.json; nothing of it is run, and it stays in this session.")
+    st.caption("A Hugging Face config.json. No code is run, and the config stays in this session.")
     called = st.text_input("Name", "my-model", max_chars=60, key="config_name")
     pasted = st.text_area(
         "config.json", height=220, key="config",

@@ -47,7 +47,7 @@ def modules_panel(words: str, setup: Setup) -> None:
     chosen = st.selectbox("Module", names, format_func=label, key="module_chosen")
     st.caption(page_text("modules", shown=len(names), all=len(stored_names())))
     if chosen is None:
-        st.info("No entry has that in its name: try attention, mlp, norm or linear.")
+        st.info("No entry name contains this text; try attention, mlp, norm or linear.")
         return
     with sidebar.stopping():
         entry = read_entry(*chosen)
@@ -84,7 +84,7 @@ def _formulas(entry: ModuleEntry) -> None:
         if figure in entry.formulas:
             st.latex(latex(entry.formulas[figure].text()), width="stretch")
         else:
-            st.caption("No polynomial gives it: how many experts are read depends on the tokens.")
+            st.caption("Not a polynomial: the number of experts read depends on the tokens.")
 
 
 def _at_sizes(
@@ -113,9 +113,7 @@ def _at_sizes(
             card("Least time", quantities.seconds(row["bound_s"]), f"bound by {row['bound']}",
                  "As one fused operator on one device of the sidebar's system.")  # fmt: skip
     if not rows:
-        st.caption(
-            "No arithmetic at these sizes, or no formula of its bytes: no place on a roofline."
-        )
+        st.caption("Not on the roofline: no arithmetic at these sizes, or no formula of its bytes.")
         return sizes, figures, {}
     drawn = roofline.roofline(rows, system, roofline.frame(rows, system), export.look())
     at_its_bound(drawn)

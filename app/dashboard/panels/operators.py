@@ -71,7 +71,7 @@ def total(step: Step) -> str:
     alone = float(step_of(step.estimate, step.phase).operators_s[:, 0].sum())
     return (
         f"A {step.phase} step takes **{quantities.seconds(whole.seconds)}** (80 %: {whole.trust}), "
-        f"its operators alone {quantities.seconds(alone)}."
+        f"of which the operators take {quantities.seconds(alone)}."
     )
 
 
@@ -100,7 +100,7 @@ def detail(step: Step) -> None:
     op = operator_detail.mean_run(priced, row)
     st.subheader(op.name, anchor=False)
     st.caption(
-        f"{op.kind} · {builder_and_trace.operator_place(op)} · {op.count:,.0f} × a step · "
+        f"{op.kind} · {builder_and_trace.operator_place(op)} · {op.count:,.0f} × per step · "
         f"`{op.module or 'model'}`"
     )
     if flops := operator_detail.flops_formula(op):

@@ -20,7 +20,15 @@ from app.decide.plan_query import Planned, Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.plan_text import beside, none_words, priced_words, ranked_words, shape, short
+from app.planning.plan_text import (
+    beside,
+    long_wait,
+    none_words,
+    priced_words,
+    ranked_words,
+    shape,
+    short,
+)
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import capital, plain
@@ -52,7 +60,7 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
     """
     planned, pending = _simulated(searched, closed)
     if pending == _SOON and not planned.document["plans"]:
-        st.info(f"{_none(planned.document)} The nearest are being simulated.",
+        st.info(f"{_none(planned.document)} The nearest ones are being simulated.",
                 icon=":material/hourglass:")  # fmt: skip
     elif not planned.document["plans"]:
         planned = _nothing(searched, planned)
@@ -63,7 +71,7 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
     if named["others"]:
         other, near = named["others"][0], named["others"][0].get("nearest")
         runs = f"{shape(near)} on {near['devices']} × " if near else ""
-        st.markdown(f"Best loser: {runs}{plain(other['family'])}: {plain(other['why'])}.")
+        st.markdown(f"Best of the others: {runs}{plain(other['family'])}: {plain(other['why'])}.")
     of_others = [row for row in rows if "launch" in row and row not in named["plans"]]
     startable = {**named, "plans": [*named["plans"], *of_others]}
     _chart(searched, planned.answer)
@@ -108,7 +116,7 @@ def _none(named: Named) -> str:
 
 
 def _follows() -> None:
-    st.caption("This follows when the plans have been simulated.")
+    st.caption("Available once the plans have been simulated.")
 
 
 # ------------------------------------------------------------------------------- the best
@@ -126,7 +134,7 @@ def _best(named: Named, targets: str, pending: str) -> None:
                  f"Mean; 80 % interval {trust}." if margin else "")  # fmt: skip
         cost = best["usd_per_mtok"]
         card(
-            "Cost per 1M tokens out",
+            "Cost per 1M output tokens",
             quantities.dollars(cost) if cost else "no price",
             f"{quantities.dollars(best['usd_per_hour'])} an hour" if cost else "state a rent",
         )
@@ -146,17 +154,17 @@ def _best(named: Named, targets: str, pending: str) -> None:
     st.caption(
         f"{priced_words(named)}; ranked by {ranked_words(named)}."
         + (f" In closed form, {pending}." if pending else "")
-        + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
+        + (f" No measured run covers {plain('; '.join(best['beyond_measurements']))}."
            if best["beyond_measurements"] else "")
     )  # fmt: skip
 
 
 def _beside(named: Named) -> None:
     """Draw the riskier or safer choice, and the run that would settle it."""
-    for words in beside(named):
+    for words in filter(None, (long_wait(named), *beside(named))):
         st.markdown(f"{plain(capital(words))}.")
     if found := named["settling"]:
-        st.markdown(f"What would settle it: {plain(found['words'])}.")
+        st.markdown(f"A measurement that would decide: {plain(found['words'])}.")
         st.code(found["command"], language="bash", wrap_lines=True)
 
 
@@ -186,8 +194,8 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
         say_error(error)
         return planned
     changes = changed.answer.changes
-    st.markdown("Any one of these changes would allow a plan:" if changes else
-                "None of the single changes that were tried would allow a plan.")  # fmt: skip
+    st.markdown("Any of these changes would make a plan possible:" if changes else
+                "None of the single changes tried would make a plan possible.")  # fmt: skip
     for change in changes:
         st.markdown(f"- {plain(change.words)}")
     return changed
@@ -218,7 +226,8 @@ def _chart(searched: Searched, answer: Answer) -> None:
         x, y = plan_form.chosen_axes("plan")
     shown = points(answer, ACROSS[x], UPWARDS[y])
     if not shown.series:
-        st.info("No candidate has both figures: a system without a price or a power has none.",
+        st.info("No candidate has both figures, because the price or power of the systems is "
+                "unknown.",
                 icon=":material/info:")  # fmt: skip
         return
     key = f"plan-candidates-{x}-{y}"
@@ -226,10 +235,10 @@ def _chart(searched: Searched, answer: Answer) -> None:
     export.chart(figure, key, clicked=lambda: _opened(key, answer, searched))
     opened = st.session_state.get("plan_opened")
     words = f"Opened as the scenario: **{plain(opened)}**. " if opened else ""
-    more = f" {shown.left_out:,} points are left out." if shown.left_out else ""
+    more = f" {shown.left_out:,} points are not shown." if shown.left_out else ""
     st.caption(
-        f"{words}Filled points meet every target, a faint one {shown.faint}; the line is the exact "
-        f"frontier of all that run. A click opens a point as the sidebar's scenario.{more}"
+        f"{words}Filled points meet every target, faint ones {shown.faint}; the line is the exact "
+        f"frontier of all deployments that run. Click a point to open it as the scenario.{more}"
     )
 
 
@@ -257,7 +266,7 @@ def _launch(named: Named) -> None:
         st.caption(f"Options of {plan['engine']} {plan['launch_version']}{checked}.")
     elif other := next((name for name, one in zip(names, named["plans"], strict=True)
                         if one["launch"]), ""):  # fmt: skip
-        st.info(f"No launch line is known of {plain(plan['engine'])}. The best plan with one: "
+        st.info(f"No launch command is known for {plain(plan['engine'])}. The best plan with one: "
                 f"{plain(other)}.", icon=":material/info:")  # fmt: skip
     for name, text in plan["launch_files"].items():
         st.caption(f"{name}:")
@@ -280,7 +289,7 @@ def _others(named: Named) -> None:
     if rows:
         draw_table(rows, "plan_others")
     else:
-        st.caption("Nothing else was tried: add systems, engines or formats.")
+        st.caption("No alternatives were searched: add systems, engines or formats.")
     for at, one in enumerate(named["pays"]):
         st.markdown(f"{plain(capital(one['words']))}.")
         draw_table(one["rows"], f"plan_pays_{at}")
@@ -288,14 +297,17 @@ def _others(named: Named) -> None:
 
 def _measure(named: Named) -> None:
     if named["plans"]:
-        st.markdown("Under the planned load, once it runs:")
+        st.markdown("Check the running deployment under the planned load:")
         best = named["plans"][0]
         checks = f"{best['benchmark']}\n{best['guard']}".strip()
         st.code(checks, language="bash", wrap_lines=True)
     measured = named["measurement"]
     if measured:
-        st.markdown(f"To narrow the interval of {COLUMNS[measured['figure']].head} most: "
-                    f"{plain(measured['words'])}.")  # fmt: skip
+        figure = COLUMNS[measured["figure"]].head
+        st.markdown(
+            f"The measurement that narrows the interval of {figure} most: "
+            f"{plain(measured['words'])}."
+        )
         st.code(measured["command"], language="bash", wrap_lines=True)
         export.save_button("Points file (CSV)", measured["points"], "points.csv", icon=None)
 
@@ -314,8 +326,8 @@ def _downloads(named: Named, answer: Answer, startable: Named, before: Callable[
             "Before and after (ZIP)",
             lambda: report.before_and_after(before(), startable, kind), "before_and_after.zip",
             icon=":material/difference:", key="save_both",
-            help="How to start the form's deployment, and the best plan: launch "
-            "lines, and the manifests of the kind that is chosen above.",
+            help="Launch commands and manifests (of the kind chosen above) of the form's "
+                 "deployment and of the best plan.",
         )  # fmt: skip
     st.caption("The same on the command line:")
     st.code(report.command(named), language="bash", wrap_lines=True)

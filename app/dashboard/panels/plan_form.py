@@ -37,8 +37,8 @@ def searched(setup: Setup) -> Searched:
         return asked
     key, trace = traces.keyed(_MOST_REQUESTS)
     what = "; ".join([trace.name, *trace.notes])
-    st.caption(f"Planned at the mean rate and lengths of a trace ({plain(what)}); "
-               "percentiles are of its requests.")  # fmt: skip
+    st.caption(f"The plan uses the mean rate and lengths of the trace ({plain(what)}); percentiles "
+               "come from its requests.")  # fmt: skip
     return replace(asked, trace=trace, trace_key=key)
 
 
@@ -50,7 +50,7 @@ def kept(question: Question, among: Collection[str]) -> Question:
     known = parameters_of("plan")
     idle = [name for name in question.changed() if name not in known and name != "batch"]
     if said := [*idle, *search_form.unread(among)]:
-        st.caption(f"Plays no part here: {', '.join(said)}.")
+        st.caption(f"Not used here: {', '.join(said)}.")
     return replace(question, batch=1, **{name: getattr(STANDARD, name) for name in idle})
 
 

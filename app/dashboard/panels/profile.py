@@ -42,7 +42,7 @@ def cards(figures: dict) -> None:
         "Launch delay": in_words(figures["launch_delay_s"], "s"),
         "Without an operator": in_words(figures["unattributed_share"], "share"),
     }
-    help_of = {"Without an operator": "Kernel time that the report assigns to no operator."}
+    help_of = {"Without an operator": "Kernel time that the report does not assign to an operator."}
     with st.grid(6, min_column_width=140):
         for name, value in values.items():
             st.metric(name, value, border=True, help=help_of.get(name))
@@ -178,8 +178,8 @@ def show_operators(report: Report) -> None:
     show_rates(rates)
     covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
     st.caption(
-        f"Operators whose shapes are known: {quantities.percent(covered)} of kernel time. Bytes "
-        "are those of operands and results; what stays in a cache can pass the roof."
+        f"Operators with known shapes: {quantities.percent(covered)} of kernel time. Bytes are "
+        "those of operands and results; operators whose data stay in a cache can exceed the roof."
     )
 
 
@@ -205,7 +205,7 @@ def show_rates(rates: pd.DataFrame) -> None:
     config: dict[str, Any] = {name: number(format=form) for name, form in formats.items()}
     config["of roof"] = bar(
         format="percent", min_value=0, max_value=1,
-        help="Time at the roofline, the slower of arithmetic and memory, over the time taken",
+        help="Time at the roofline (the slower of arithmetic and memory) over the measured time",
     )  # fmt: skip
     draw_table(shown, "rates_table", height=430, column_config=config)
 
@@ -218,15 +218,13 @@ def show_counters(report: Report) -> None:
         figure = kernel_charts.counter_roofline(points, rate, peaks, export.look())
         export.chart(figure, "counter-roofline", "Kernels under the roofs of their device")
         if points["at_least"].any():
-            st.caption(
-                "A ring counts the CUDA cores alone: its counters leave out what tensor cores did."
-            )
+            st.caption("A ring counts CUDA cores only: its counters do not include tensor cores.")
     counted = report.kernels.dropna(subset=["compute_pct", "dram_pct"], how="all")
     if len(counted):
         light = kernel_charts.speed_of_light(counted, export.look())
         export.chart(light, "speed-of-light", "Share of peak that each kernel sustains")
     if not (len(points) or len(counted)):
-        st.info("No kernel here has hardware counters; `ncu --set roofline` takes them.")
+        st.info("This report has no hardware counters; record them with `ncu --set roofline`.")
 
 
 def show_difference(report: Report, others: Mapping[str, Report]) -> None:

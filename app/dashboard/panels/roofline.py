@@ -26,7 +26,7 @@ def draw(step: Step) -> dict[str, Figure]:
         widgets.follow(f"roofline_{axis}", now)
         at = st.select_slider(
             title.capitalize(), values, value=now, key=f"roofline_{axis}", bind="query-params",
-            format_func=quantities.tokens if axis == "isl" else str,
+            format_func=quantities.count,
         )  # fmt: skip
     sweep = step_of(caches.swept(step.setup, axis, values), step.phase)
     limits = roofline.frame_of_steps([sweep], step.resolved.system)

@@ -24,11 +24,11 @@ from profilers.runs.run_config import RunConfig, presets
 from profilers.runs.store import Store
 
 MODEL_HELP = (
-    "A preset, a registry name, or hf:owner/name, whose config.json is then fetched from the hub. "
-    "Files of the server: `ridgeline runs start`."
+    "A preset, a registry name, or hf:owner/name, which fetches config.json from the hub. For "
+    "files on the server use `ridgeline runs start`."
 )
 ONE, SWEEP = "One run", "Sweep"
-JOB, STOPPING = "job", "Stopping after the present step; complete repeats are kept."
+JOB, STOPPING = "job", "Stopping after the current step; completed repeats are kept."
 DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
 #: Part of page Measure that draws a stored run beside its prediction.
 BESIDE = "Beside its prediction"
@@ -48,14 +48,18 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
             typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
             sent, first = _send_buttons(bare)
         if bare:
-            st.caption("This machine is not calibrated yet. That takes up to two minutes, once.")
+            st.caption(
+                "This machine is not calibrated yet. Calibration takes up to two minutes "
+                "and is needed once."
+            )
         grid = sweep_fields() if mode == SWEEP else {}
         with st.expander("Sizes, layers, device, profile", icon=":material/tune:"):
             overrides = [] if grid else workload()
             with st.grid(4, min_column_width=150):
                 layers = st.number_input(
                     "Layers", 0, 500, 0, 2, key="run_layers",
-                    help="Cut to so many; a single run (an even number) is scaled back; 0: all.",
+                    help="Run only this many layers; a single run needs an even number and is "
+                         "scaled to all layers. 0: all.",
                 )  # fmt: skip
                 device = st.selectbox("Device", DEVICES, key="run_device")
                 dtype = st.selectbox("Type", DTYPES, key="run_dtype")
@@ -89,7 +93,8 @@ def abilities() -> str:
     }
     here = ", ".join(name for name, found in tools.items() if found)
     missing = " or ".join(name for name, found in tools.items() if not found)
-    return f"This machine measures {here or 'nothing yet'}{f'; not {missing}' if missing else ''}."
+    lacking = f"; not {missing}" if missing else ""
+    return f"This machine can measure {here or 'nothing yet'}{lacking}."
 
 
 def start_run() -> None:
@@ -139,7 +144,8 @@ def predicted_beside_measured(run: str) -> None:
 def run_panel() -> None:
     """Draw the form of a run, its progress and result, and the kept runs."""
     st.caption(
-        f"{abilities()} A run times a model's true shapes with random weights on this server."
+        f"{abilities()} A run times the model on this server, at its true shapes with random "
+        "weights."
     )
     with saying_errors():
         if visitor.may_measure("ridgeline runs start"):
@@ -203,7 +209,7 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         st.button("Compare with its prediction", on_click=look_at, args=(run.id,),
                   key=f"compare_run{key}", icon=":material/balance:")  # fmt: skip
     if not may_change:
-        st.caption("Only whoever runs this server tags and deletes these runs.")
+        st.caption("Only the operator of this server can tag and delete these runs.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)

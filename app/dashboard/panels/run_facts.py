@@ -42,8 +42,8 @@ def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
             icon=":material/report:",
         )
     counts = {name: sum(one.outcome == name for one in checks) for name in ("passed", "not made")}
-    said = f"{counts['passed']} hold, {len(failing)} fail, {counts['not made']} cannot be made"
-    with st.expander(f"Sums: {said}", icon=":material/functions:"):
+    said = f"{counts['passed']} pass, {len(failing)} fail, {counts['not made']} cannot be made"
+    with st.expander(f"Consistency checks: {said}", icon=":material/functions:"):
         st.table([{k: plain(v) for k, v in row.items()} for row in account.rows(checks)])
 
 

@@ -98,7 +98,7 @@ def needed(setup: Setup) -> None:
     """Draw the targets, and what hardware would meet them."""
     target = ", ".join(setup.scenario.target)
     if not target:
-        st.info("State targets on mean TTFT and TPOT in the form: tpot < 20ms, ttft < 500ms.",
+        st.info("Set targets on mean TTFT and TPOT in the form: tpot < 20ms, ttft < 500ms.",
                 icon=":material/flag:")  # fmt: skip
         return
     with saying_errors():
@@ -109,14 +109,14 @@ def _show_needed(need: Requirement) -> None:
     """Draw the factors on single resources, and the least of each that a device needs."""
     factors = [
         {
-            "resource": RESOURCES.get(name, "All of them together"),
+            "resource": RESOURCES.get(name, "All together"),
             "needed": _factor_words(factor),
             "of": f"{quantities.digits(factor)} ×" if factor else "–",
         }
         for name, factor in need.factors.items()
     ]
     draw_table(factors, "requirement_factors", column_config={"of": "of what it has"})
-    st.markdown("Whatever else a device has, it needs at least:")
+    st.markdown("Each device needs at least:")
     least = [
         {"resource": words, "at least": _amount(name, need.least[name]),
          "this system has": _amount(name, need.has[name])}
@@ -128,7 +128,7 @@ def _show_needed(need: Requirement) -> None:
 
 def _factor_words(factor: float | None) -> str:
     if factor is None:
-        return "64 times is not enough alone"
+        return "64× is not enough alone"
     return "more" if factor > 1.0 else "this much is enough"
 
 

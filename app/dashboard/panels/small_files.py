@@ -57,15 +57,15 @@ def _routing(sent: SentFile) -> None:
         steps, layers, experts = counts.shape
         ranks = [many for many in _RANKS if experts % many == 0]
         rows = [{"expert parallel": many, "busiest rank over the mean": busiest_rank(counts, many),
-                 "with a spare expert a rank": busiest_rank(counts, many, many)}
+                 "with one redundant expert per rank": busiest_rank(counts, many, many)}
                 for many in ranks]  # fmt: skip
     st.markdown(
         f"**{plain(sent.name)}** counts the rows that {layers:,} layers routed to {experts:,} "
-        f"experts in {steps:,} {'step' if steps == 1 else 'steps'}. A step lasts as long as its "
-        "busiest rank."
+        f"experts in {steps:,} {'step' if steps == 1 else 'steps'}. The busiest rank determines "
+        "the time of a step."
     )
     draw_table(rows, "routing_rows", height="auto")
-    st.page_link("views/chip_lab.py", label="What copies of experts gain",
+    st.page_link("views/chip_lab.py", label="Gain from redundant experts",
                  query_params={"part": "Uneven experts"}, icon=":material/memory_alt:")  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def show_watch(name: str, content: bytes) -> None:
     said = {name: getattr(scenario, name) for name in _SERVES}
     usual = {name: getattr(STANDARD, name) for name in _SERVES[2:]} | {"engine": None}
     words = [f"{k}={shlex.quote(str(v))}" for k, v in said.items() if v != usual.get(k) and v]
-    question = st.text_input("What serves", " ".join([*words, "window=60"]), key="watch_question")
+    question = st.text_input("Deployment", " ".join([*words, "window=60"]), key="watch_question")
     with saying_errors():
         if st.button("Watch", key="watch_start", disabled=is_running(JOB)):
             given = pairs(question)

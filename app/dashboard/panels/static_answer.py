@@ -77,17 +77,17 @@ def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> 
         label = "Latency" if reads else name.upper()
         value = quantities.seconds(float(getattr(estimate, f"{name}_s")[0]))
         bound = quantities.seconds(float(getattr(estimate, f"bound_{name}_s")[0]))
-        meaning = "Time of the whole batch: one pass over its input." if reads else meaning
+        meaning = "Time of one pass over the input of the whole batch." if reads else meaning
         figure_card(label, value, f"bound {bound}", meaning, fits=fits)
     rate = sequences * setup.scenario.isl if reads else float(estimate.output_tokens_per_s[0])
     each = quantities.tokens_rate(rate / devices)
     if reads:
         shown = quantities.rate(sequences, "seq/s")
         words = f"{quantities.tokens_rate(rate)} read"
-        meaning = "Sequences of the whole deployment per second."
+        meaning = "Sequences per second of the whole deployment."
         figure_card("Throughput", shown, words, meaning, fits=fits)
     else:
-        meaning = "Output tokens of the whole deployment per second, prefill included."
+        meaning = "Output tokens per second of the whole deployment, including prefill time."
         shown = quantities.tokens_rate(rate)
         figure_card("Output throughput", shown, f"{each} per device", meaning, fits=fits)
     card(
@@ -116,7 +116,7 @@ def cost_card(
         "Cost per 1M tokens",
         quantities.dollars(float(cost)) if cost is not None and rate > 0 else "no price",
         explanations.rent_words(resolved.system),
-        f"Rent of all devices over the {of} tokens in that time, of {load}.",
+        f"Rent of all devices over the {of} tokens in that time, for {load}.",
     )
 
 

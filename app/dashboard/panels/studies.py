@@ -24,7 +24,7 @@ from app.wording.markdown import plain
 from hardware_db import yaml_document
 
 _FOLDER = Path(__file__).parents[2] / "samples" / "studies"
-_OWN = "The question above"
+_OWN = "The scenario above"
 #: A study of the form's own question: each resource doubled, and half the bits.
 _SWEEP: Mapping[str, Any] = {
     "chips": [
@@ -58,7 +58,7 @@ def show(setup: Setup) -> None:
         found = _priced(text)
         base = ask("estimate", yaml_document.parse(text, "study")["question"]).question
         asked = plain(words(sentence(base, "estimate")))
-        st.caption(f"Each combination changes this question: {asked}.")
+        st.caption(f"Each combination changes this scenario: {asked}.")
         _show(found, figure)
 
 
@@ -68,7 +68,7 @@ def _show(found: Study, figure: str) -> None:
         chart = charts.bars(found.rows, figure, found.title, export.look())
         export.chart(chart, f"study-{figure}")
     else:
-        st.info("No combination has this figure: nothing runs, or no price or power is stated.",
+        st.info("No combination has this figure: nothing runs, or no price or power is known.",
                 icon=":material/info:")  # fmt: skip
     draw_table([_words(row) for row in found.rows], "study_table")
     st.caption(page_text("studies"))

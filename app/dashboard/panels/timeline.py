@@ -62,7 +62,9 @@ def show_timeline(report: Report) -> None:
     """Draw the streams over time, and below them the figures of the visible span."""
     prepared = _prepared(report)
     if not len(prepared.events.lane):
-        st.info("This report is a summary: it states how long kernels took, but not when.")
+        st.info(
+            "This report is a summary: it has the durations of kernels, but not their start times."
+        )
         return
     if st.session_state.get("timeline_of") != report.label:
         _look_at(None)
@@ -80,7 +82,7 @@ def show_timeline(report: Report) -> None:
     export.save_button(
         "Open in Perfetto", lambda: chrome_trace(report), f"{file_stem(report)}.perfetto.json",
         key="perfetto", icon=":material/open_in_new:",
-        help="Saves a trace; drop it on ui.perfetto.dev or chrome://tracing.",
+        help="Saves a trace to open in ui.perfetto.dev or chrome://tracing.",
     )  # fmt: skip
 
 
@@ -163,13 +165,13 @@ def _chart(prepared: _Prepared, shown: bars.Events, found: np.ndarray | None, sp
     ranges = bars.range_bars(prepared.report.ranges, span)
     rows = charts.Rows(activity, ranges, prepared.bands)
     figure = charts.timeline(rows, span, export.look())
-    alt = "What each stream of the device did when"
+    alt = "Activity of each device stream over time"
     export.chart(figure, _CHART, alt, clicked=_clicked, spans=True)
     hits = "" if found is None else f"{int(found.sum()):,} found among "
     st.caption(
         f"{hits}{int(activity['events'].sum()):,} events in {len(activity):,} bars, "
         f"{quantities.seconds(span[1] - span[0])} from {quantities.seconds(max(span[0], 0.0))}. "
-        "Click a bar to zoom to it; with Box Select above the chart, drag over a span."
+        "Click a bar to zoom to it, or drag over a span with Box Select above the chart."
     )
 
 
@@ -198,7 +200,7 @@ def _statistics(report: Report, span: Span) -> None:
         st.metric("Kernel time", quantities.seconds(found.kernel_s))
         st.metric("Busy", quantities.seconds(found.busy_s))
         st.metric("Idle", quantities.percent(found.idle_share))
-    with st.expander("Kernels of the span", key="timeline_kernels"):
+    with st.expander("Kernels in this span", key="timeline_kernels"):
         table = found.by_name.head(_MOST_FOUND)
         table = table.assign(name=table["name"].astype(object).map(spreadsheet_cell))
         draw_table(
@@ -217,7 +219,7 @@ def _found(events: bars.Events, words: str) -> None:
     """Draw the longest kernels that were found; a row zooms to its kernel."""
     hits = events.part(events.called(words))
     if not len(hits.lane):
-        st.caption(f"No kernel or copy is called {plain(words)}.")
+        st.caption(f"No kernel or copy name contains {plain(words)}.")
         return
     longest = np.argsort(-(hits.end_s - hits.start_s), kind="stable")[:_MOST_FOUND]
     table = pd.DataFrame(
@@ -229,7 +231,10 @@ def _found(events: bars.Events, words: str) -> None:
         }
     )
     total = quantities.seconds(float((hits.end_s - hits.start_s).sum()))
-    st.markdown(f"**Found:** {len(hits.lane):,} events, {total}; the longest, a row zooms to it")
+    st.markdown(
+        f"**Found:** {len(hits.lane):,} events, {total}; the longest are listed, select a "
+        "row to zoom to it"
+    )
     _rows_that_zoom(table, "timeline_found", _AROUND_ONE)
 
 
@@ -238,7 +243,7 @@ def _gaps(table: pd.DataFrame) -> None:
     if not len(table):
         return
     with st.expander(f"Longest gaps ({len(table)})", key="timeline_gaps_open"):
-        st.caption("When a device ran nothing. A row zooms to its gap.")
+        st.caption("Spans in which a device was idle. Select a row to zoom to its gap.")
         words = table.assign(
             cause=table["cause"].map(CAUSES),
             before=table["before"].map(spreadsheet_cell),

@@ -27,8 +27,8 @@ def show_tuning() -> None:
     """Draw the form, the progress of its job and the result."""
     st.caption(page_text("tuning"))
     with st.form("tune_form"):
-        question = st.text_input("Question", _QUESTION, key="tune_question")
-        settings = st.text_input("Settings that are tried", _SETTINGS, key="tune_settings")
+        question = st.text_input("Scenario", _QUESTION, key="tune_question")
+        settings = st.text_input("Settings to try", _SETTINGS, key="tune_settings")
         sent = st.form_submit_button("Dry run", disabled=is_running(JOB))
     with saying_errors():
         given = pairs(f"{question} {settings}")
@@ -36,7 +36,7 @@ def show_tuning() -> None:
             asked = {name: v for name, v in given.items() if name not in extras_of("tune")}
             ask("tune", asked)  # refused here, in a sentence
             start(JOB, dry_run, given, "Search of settings", SIMULATING)
-        if document := result_of(JOB, "tune", "Stopping after the present run."):
+        if document := result_of(JOB, "tune", "Stopping after the current run."):
             _found(document, given)
 
 
@@ -49,6 +49,6 @@ def _found(document: dict[str, Any], given: dict[str, str]) -> None:
         words += [f"--{name.replace('_', '-')}", value]
     words += ["--folder", "search", "--server", "vllm serve {model} --port {port}"]
     st.caption(
-        "The same on a real server; its command needs a placeholder for each varied setting:"
+        "The same on a real server; the server command needs a placeholder for each varied setting:"
     )
     st.code(shlex.join(words), language="bash")

@@ -24,7 +24,7 @@ def show(setup: Setup) -> None:
     """Draw the box of counts, and the cost of the busiest rank with and without copies."""
     sent = uploads.picker("routing", ()).first("routing", "Uneven experts")
     sample = st.toggle("Sample: 128 experts", key="routing_sample", bind="query-params",
-                       help="Made up, to try the page.")  # fmt: skip
+                       help="Synthetic data to try the page.")  # fmt: skip
     if sent is None and not sample:
         st.caption(page_text("uneven experts"))
         return

@@ -67,16 +67,16 @@ def banner(
         st.session_state[_FILLED] = (tuple(labels), words)
         open_point.set_at_next_run(fields)
     if labels and filled_with[0] == tuple(labels):
-        st.info(f"The scenario was set to what ran: {filled_with[1]}.", icon=":material/tune:")
+        st.info(f"The scenario was set from the report: {filled_with[1]}.", icon=":material/tune:")
     if apart:
         lines = "\n".join(f"- {plain(str(one))}" for one in apart)
         st.warning(
-            f"The run differs from what is priced, so no findings are stated:\n{lines}",
+            f"The run differs from the priced scenario, so there are no findings:\n{lines}",
             icon=":material/difference:",
         )
     if fields:
         st.button(
-            "Set the scenario to what ran", on_click=set_controls, args=(fields,),
+            "Set the scenario from the report", on_click=set_controls, args=(fields,),
             icon=":material/tune:", help=f"Read from the reports: {_named(fields)}",
             key="fill_scenario",
         )  # fmt: skip

@@ -69,7 +69,7 @@ def bundle(named: Mapping[str, Any], kind: str, at: int | None = None) -> Bundle
     """
     check_kind(kind)
     if (at or 0) >= len(named["plans"]):
-        raise InvalidValue("no deployment meets the targets: there is nothing to deploy")
+        raise InvalidValue("no deployment meets the targets, so there is nothing to deploy")
     if at is not None:
         return _bundle(named, kind, at)
     reasons: list[str] = []

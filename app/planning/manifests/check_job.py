@@ -77,6 +77,6 @@ def judge_note(deployed: Deployed) -> tuple[str, ...]:
     if deployed.guard:
         return ()
     return (
-        "no measured run validates deployments of this kind: the job prints the figures; judge "
-        "later runs by an earlier one, ridgeline guard --baseline",
+        "no measured run validates deployments of this kind, so the job only prints the figures; "
+        "compare later runs with an earlier one by ridgeline guard --baseline",
     )

@@ -28,7 +28,7 @@ def graph(deployed: Deployed) -> Document:
         InvalidValue: devices that Dynamo's images are not made for.
     """
     if deployed.vendors != {"NVIDIA"}:
-        raise InvalidValue("Dynamo's images are for devices of NVIDIA: ask for kubernetes")
+        raise InvalidValue("Dynamo's images are for NVIDIA devices only: choose kubernetes")
     known = stacks()["dynamo"]
     frontend = {
         "name": "Frontend",

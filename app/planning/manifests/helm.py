@@ -32,9 +32,9 @@ def values(deployed: Deployed) -> Document:
     (pool, *others) = deployed.pools
     if deployed.engine != "vllm" or others or pool.nodes > 1:
         raise InvalidValue(
-            "the vLLM production stack's chart is for plans of vLLM whose replicas fit a node and "
-            "read their own prompts: ask for kubernetes or dynamo, or plan with --engine vllm "
-            "--kind aggregated"
+            "the Helm chart of the vLLM production stack needs a vLLM plan without a prefill pool "
+            "whose replicas fit into a node: choose kubernetes or dynamo, or plan with --engine "
+            "vllm --pools aggregated"
         )
     repository, tag = image(deployed.engine, pool.vendor)[0].rsplit(":", 1)
     return {

@@ -38,8 +38,8 @@ def documents(deployed: Deployed) -> list[Document]:
         return [_workload(deployed, pool), service(deployed, deployed.name, selector)]
     if "front_line" not in engine_flags()[deployed.engine]:
         raise InvalidValue(
-            f"{deployed.engine} has no proxy that sends prompts to prefill servers first: ask "
-            "for dynamo or llm-d, which do"
+            f"{deployed.engine} has no proxy that routes prompts to prefill servers: choose dynamo "
+            "or llm-d"
         )
     made = [document for pool in deployed.pools for document in _named_pool(deployed, pool)]
     return [*made, *_router(deployed)]
@@ -51,7 +51,7 @@ def notes(deployed: Deployed) -> list[str]:
     if any(pool.nodes > 1 for pool in deployed.pools):
         found.append("LeaderWorkerSets need their controller in the cluster: lws.sigs.k8s.io")
     if len({pool.system for pool in deployed.pools}) > 1:
-        found.append("give each pool a nodeSelector: its pods say their system as an annotation")
+        found.append("give each pool a nodeSelector: the system of its pods is an annotation")
     if not deployed.split and deployed.pools[0].count > 1:
         found.append("a Service spreads connections at random; the plan assumes equal loads")
     return list(dict.fromkeys(filter(None, found)))

@@ -30,11 +30,13 @@ def documents(deployed: Deployed) -> list[Document]:
     """
     if not deployed.split:
         raise InvalidValue(
-            "llm-d needs a plan with a prefill pool: plan with --kind disaggregated, or ask "
-            "for kubernetes or helm"
+            "llm-d needs a plan with a prefill pool: plan with --pools disaggregated, or choose "
+            "kubernetes or helm"
         )
     if any(pool.nodes > 1 for pool in deployed.pools):
-        raise InvalidValue("a server spans nodes: ask for dynamo, or plan with a lower tp or pp")
+        raise InvalidValue(
+            "a server spans several nodes: choose dynamo, or plan with a lower tp or pp"
+        )
     return [_servers(deployed, pool) for pool in deployed.pools]
 
 

@@ -28,8 +28,8 @@ def resource(vendor: str) -> str:
     known = stacks()["resources"]["by_vendor"]
     if vendor not in known:
         raise InvalidValue(
-            f"manifests are kept for devices of {' and '.join(known)}, not of {vendor}: start the "
-            "plan by its launch lines"
+            f"manifests exist for devices of {' and '.join(known)}, not of {vendor}: use the "
+            "launch commands of the plan"
         )
     return str(known[vendor])
 
@@ -42,7 +42,7 @@ def image(engine: str, vendor: str) -> tuple[str, str]:
     if vendor in known:
         return str(known[vendor]), ""
     own = f"{engine}-for-{vendor.lower()}:own"
-    return own, f"{own} stands for your image of {engine} for devices of {vendor}"
+    return own, f"{own} stands for your {engine} image for {vendor} devices"
 
 
 def check_engine(engine: str) -> None:
@@ -54,6 +54,6 @@ def check_engine(engine: str) -> None:
     known = stacks()["engines"]
     if engine not in known:
         raise InvalidValue(
-            f"manifests are kept for {' and '.join(known)}, not for {engine}: plan with "
+            f"manifests exist for {' and '.join(known)}, not for {engine}: plan with "
             f"--engine {','.join(known)}"
         )

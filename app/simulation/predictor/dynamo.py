@@ -65,7 +65,7 @@ def decode(prices: StepPrices) -> Mapping[str, Array]:
             points.append((usage, context, itl_s * 1e3, sequences / itl_s / prices.devices))
     if not points:
         raise OutOfMemory(
-            f"{prices.kv_tokens:,} tokens of cache hold no sequence of {_FIRST + _OUTPUT}"
+            f"{prices.kv_tokens:,} tokens of KV cache cannot hold a sequence of {_FIRST + _OUTPUT}"
         )
     columns = np.array(points).T
     names = ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu")

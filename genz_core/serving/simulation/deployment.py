@@ -118,7 +118,7 @@ class Site:
         held = memory(self.model, self.system, load, self.parallelism, self.engine)
         free = held.free_bytes[0] * self.engine.free_share
         if free <= 0:
-            raise OutOfMemory(held.reason(0) or "the weights leave no room for any cache")
+            raise OutOfMemory(held.reason(0) or "the weights leave no memory for a KV cache")
         whole = np.ceil(tokens / block) * block
         return Curve(tokens, held.kv_bytes * (tokens + (block - 1.0) / 2.0) / whole), float(free)
 
@@ -241,8 +241,8 @@ class _Below:
             return None
         if isinstance(scheduler, StaticBatch):
             raise InvalidValue(
-                "cache tiers have no effect on a static batch, which keeps no prefixes: leave them "
-                "out, or choose another scheduler"
+                "a static batch keeps no prefixes, so cache tiers have no effect: leave them out, "
+                "or choose another scheduler"
             )
         split = site.parallelism
         devices, ranks = int(np.max(split.tp)) * int(np.max(split.pp)), int(np.max(split.dp))

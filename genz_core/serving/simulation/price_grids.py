@@ -109,11 +109,7 @@ class PricedShares:
 
     def further_prompts(self, news: Array, cached: Array) -> tuple[Array, Array]:
         """Seconds that a piece of a prompt adds to kernels of many, [stages, rows, columns], and
-        what they pay once, [stages].
-
-        Engines read all prompts of a step in one kernel of variable lengths: FlashAttention's
-        `flash_attn_varlen_func` (vLLM, vllm/v1/attention/backends/flash_attn.py), FlashInfer's
-        ragged prefill (SGLang, python/sglang/srt/layers/attention/flashinfer_backend.py).
+        what they pay once, [stages]; see `genz_core.steps.shared_kernels`.
         """
         number, further = PROMPTS_OF_A_KERNEL[1:]
         many, more = (

@@ -195,7 +195,7 @@ class Simulator:
             InvalidValue: with their number.
         """
         raise InvalidValue(
-            f"{self._left} requests wait for ever: the scheduler admits none of them"
+            f"{self._left} requests can never run: the scheduler admits none of them"
         )
 
     def _push(self, time_s: float, kind: int, payload: tuple[Any, ...]) -> int:

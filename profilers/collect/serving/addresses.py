@@ -30,7 +30,7 @@ def require_loopback(address: str, allowed: bool = False) -> None:
         raise MeasurementError(f"the host of {address} is not known") from None
     if not all(ipaddress.ip_address(str(ip).partition("%")[0]).is_loopback for ip in found):
         raise MeasurementError(
-            f"{host} is not this machine; add --allow-remote if you may put load on it"
+            f"{host} is another machine; add --allow-remote if you may put load on it"
         )
 
 

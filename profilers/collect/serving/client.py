@@ -53,7 +53,8 @@ class Server:
             known = False
         if not known:
             raise MeasurementError(
-                f"{self.address!r} is not the address of a server: give one like http://localhost:8000"
+                f"{self.address!r} is not the address of a server: give one like "
+                "http://localhost:8000"
             )
         if not 0 < self.timeout_s <= 86_400:
             raise MeasurementError(f"timeout = {self.timeout_s:g} s: give 0 to 86,400")
@@ -290,8 +291,8 @@ def _count(usage: Any, side: str) -> int:
 
 def _silent(server: Server) -> MeasurementError:
     return MeasurementError(
-        f"{server.address} did not finish a request within {server.timeout_s:g} s: it hangs, or "
-        "needs a longer --timeout"
+        f"{server.address} did not finish a request within {server.timeout_s:g} s: it may hang, or "
+        "need a longer --timeout"
     )
 
 

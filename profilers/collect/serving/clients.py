@@ -152,7 +152,7 @@ def named(name: str) -> Client:
     if client is None:
         raise MeasurementError(f"no client is called {name!r}; there are auto, own, {known}")
     if not shutil.which(client.program):
-        raise MeasurementError(f"{client.program} is not on the PATH; install it, or take own")
+        raise MeasurementError(f"{client.program} is not on the PATH; install it, or use own")
     return client
 
 
@@ -171,10 +171,10 @@ def drive(client: Client, task: Task, cancelled: Cancel = never) -> Path:
             code = programs.run(argv, log, client.name, _LONGEST_RUN_S, cancelled)
             found = _result(client, task.folder)
     if code != 0 or found is None:
-        what = f"ended with {code}" if code else "left no result"
+        what = f"ended with {code}" if code else "wrote no result"
         raise MeasurementError(
             f"{client.name} {what}: {_last_words(log)} (its tokenizer may be missing: name one "
-            "with --tokenizer; or take --client own)"
+            "with --tokenizer, or use --client own)"
         )
     return found
 
@@ -198,4 +198,4 @@ def _last_words(log: Path) -> str:
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     told = [line for line in lines if "error" in line.casefold() or "failed" in line.casefold()]
-    return (told or lines or ["it said nothing"])[-1][:300]
+    return (told or lines or ["no output"])[-1][:300]

@@ -36,7 +36,7 @@ def test_the_regret_is_the_share_of_the_best_measured_throughput_that_the_choice
     of_target = {one.target_s: one for one in choices([better, chosen])}
     assert set(of_target) == set(TARGETS_S)
     assert all(one.regret == pytest.approx(0.25) for one in of_target.values())
-    assert scores([better, chosen])["given away %"] == 25.0
+    assert scores([better, chosen])["throughput lost %"] == 25.0
 
 
 def test_a_target_that_is_missed_or_that_nothing_is_predicted_to_meet_loses_all():
@@ -77,8 +77,8 @@ def test_a_perfect_prediction_gives_nothing_away():
              for row in rows}  # fmt: skip
     score = scores(measured_loads(truth))
     assert score["questions"] > 300
-    assert score["given away %"] == score["target missed %"] == score["none found %"] == 0.0
-    assert score["ranked as measured %"] == score["same %"] == 100.0
+    assert score["throughput lost %"] == score["target missed %"] == score["no plan %"] == 0.0
+    assert score["ranked correctly %"] == score["limit exact %"] == 100.0
 
 
 def test_held_out_predictions_are_worse_than_those_of_runs_that_were_known():
@@ -89,7 +89,7 @@ def test_held_out_predictions_are_worse_than_those_of_runs_that_were_known():
     for split in list(KNOWN)[1:]:
         assert len(held_out(split)) > 1000
         assert rows[split]["questions"] > 300
-    assert rows["in sample"]["given away %"] <= rows["one model left out"]["given away %"]
+    assert rows["in sample"]["throughput lost %"] <= rows["one model left out"]["throughput lost %"]
 
 
 # ------------------------------------------------------------------------------- said and met

@@ -71,7 +71,7 @@ def test_a_prefill_worker_splits_its_experts_as_it_is_told():
 
 
 def test_slots_below_the_experts_are_refused_with_their_number():
-    with pytest.raises(InvalidValue, match=r"eplb_slots = 200: .* has 256 experts a layer"):
+    with pytest.raises(InvalidValue, match=r"eplb_slots = 200: .* has 256 experts per layer"):
         points.parse({"model": "deepseek-ai/DeepSeek-V3", "eplb_slots": "200", "concurrency": "1"})
 
 

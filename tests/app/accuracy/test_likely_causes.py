@@ -14,10 +14,10 @@ def run(metric: str, ratio: float, **facts: object) -> dict:
 @pytest.mark.parametrize(
     ("row", "other", "words"),
     [
-        (run("tpot_s", 5.0), run("ttft_s", 0.01), "fewer ran than were open"),
-        (run("ttft_s", 0.01), run("tpot_s", 5.0), "fewer ran than were open"),
+        (run("tpot_s", 5.0), run("ttft_s", 0.01), "fewer requests ran than were open"),
+        (run("ttft_s", 0.01), run("tpot_s", 5.0), "fewer requests ran than were open"),
         (run("tpot_s", 8.0), run("ttft_s", 90.0), "may not have run"),
-        (run("ttft_s", 0.05), run("tpot_s", 1.0), "KV capacity"),
+        (run("ttft_s", 0.05), run("tpot_s", 1.0), "long queueing"),
         (run("tpot_s", 2.0, model="deepseek-ai/DeepSeek-R1"), None, "multi-token prediction"),
         (run("tpot_s", 2.0), None, "not understood"),
         (run("tpot_s", 0.4, origin="vendor_grid"), None, "vendor's grid"),
@@ -39,7 +39,7 @@ def test_points_of_one_label_that_lean_alike_are_suspected_together_and_others_a
     leaning = [labelled(at, 0.5, "paper") for at in range(4)]
     alone = labelled(9, 0.5, "another paper")
     suspected = likely_causes.suspected_records([*leaning, alone], [leaning[0], alone])
-    assert "lean this way in the median" in suspected[0]["suspected"]
+    assert "share this bias" in suspected[0]["suspected"]
     assert suspected[1]["suspected"] == "not understood"
     assert "suspected" not in leaning[0]
 

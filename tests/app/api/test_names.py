@@ -110,7 +110,7 @@ def test_a_request_is_advised_to_give_what_a_request_can(
     verb, given, lists, api, monkeypatch, capsys
 ):
     asked = given | {"concurrency": 1}
-    said = f"GET /{lists}, or the tool `{lists}`, lists all; a request takes no file"
+    said = f"GET /{lists}, or the tool `{lists}`, lists all; a request cannot use a file"
     assert said in api.post(f"/{verb}", json=asked).json()["error"]["message"]
     assert said in refused(verb, **asked)
     typed = fail(monkeypatch, capsys, verb, given["model"], "--system", given["system"],
@@ -120,4 +120,4 @@ def test_a_request_is_advised_to_give_what_a_request_can(
 
 def test_the_library_advises_so_too(api):
     for address in ("/systems/nosuch", "/models/nosuch"):
-        assert "takes no file" in api.get(address).json()["error"]["message"]
+        assert "cannot use a file" in api.get(address).json()["error"]["message"]

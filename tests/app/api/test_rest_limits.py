@@ -68,7 +68,7 @@ def test_a_process_that_cannot_start_says_so_and_does_not_speak_of_the_question(
         answer = client.post("/sweep", json=body)
         error = answer.json()["error"]
         assert answer.status_code == 503 and error["code"] == "unavailable"
-        assert "can start" in error["message"] and "ask for less" not in error["message"]
+        assert "can start" in error["message"] and "request less" not in error["message"]
         workers.memory_bytes = 4 << 30
         assert len(client.post("/sweep", json=body).json()["rows"]) == 2
 

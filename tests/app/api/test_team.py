@@ -112,7 +112,7 @@ def test_a_server_that_ends_cancels_its_work_and_names_it(tmp_path: Path):
     ((status, said),) = heard
     assert status == 503 and json.loads(said)["error"]["code"] == "stopping"
     assert f"simulate of {MODEL} is cancelled" in said
-    assert f"cancelled, since the server ends: simulate of {MODEL}, after" in (
+    assert f"cancelled, because the server is shutting down: simulate of {MODEL}, after" in (
         (tmp_path / "log").read_text()
     )
 

@@ -60,7 +60,7 @@ def test_intervals_hold_the_prediction_and_end_at_the_bound(read):
 def test_a_point_below_the_bound_is_marked_and_a_sentence_says_what_that_means(read):
     comparison = compared(read, slower(RUN, 1 / 20))
     assert comparison.points[0].row("tpot_mean_s").place == "below bound"
-    assert any("beyond what the hardware allows" in one.sentence for one in findings(comparison))
+    assert any("better than the hardware allows" in one.sentence for one in findings(comparison))
 
 
 def test_one_factor_at_every_load_is_told_from_a_gap_that_grows(read):
@@ -74,7 +74,7 @@ def test_one_factor_at_every_load_is_told_from_a_gap_that_grows(read):
 
     same = [one.sentence for one in findings(compared(read, *runs((1.4, 1.4, 1.4))))]
     grows = [one.sentence for one in findings(compared(read, *runs((1.0, 1.3, 1.9))))]
-    assert any("one factor, 1.40 x" in words for words in same)
+    assert any("(1.40 x measured over predicted)" in words for words in same)
     assert any("grows with load" in words for words in grows)
 
 

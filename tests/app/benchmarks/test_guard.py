@@ -72,7 +72,7 @@ def test_what_fails_at_a_level_fails_at_every_lower_one(read):
 def test_faster_than_hardware_allows_is_said_and_not_failed(read):
     outcome = guard(compared(read(slower(RUN, 1 / 20))))
     assert outcome.passed
-    assert any("faster than hardware allows" in one.sentence for one in outcome.better)
+    assert any("faster than the hardware allows" in one.sentence for one in outcome.better)
 
 
 def test_repeats_of_a_baseline_tell_how_much_runs_differ(read):

@@ -50,7 +50,7 @@ def test_where_a_run_parts_in_time_is_found(read, listed):
     [parting] = [p for p in one.partings if p.latency == "ttft"]
     assert parting.axis == "arrival_s" and parting.value == pytest.approx(20.0, abs=1.0)
     assert (parting.before, parting.after) == pytest.approx((1.0, 3.0))
-    assert "came after" in parting.sentence
+    assert "arrived after" in parting.sentence
 
 
 def test_where_long_prompts_part_is_found(read, listed):

@@ -37,9 +37,7 @@ def test_a_finite_run_that_was_served_is_priced_as_it_went(full):
         assert point.row(figure).predicted.value == simulated[figure]
     gap = point.row("tpot_mean_s").predicted
     assert gap.low < gap.value < gap.high
-    assert any(
-        "100 requests are simulated as they came" in words for words in point.prediction.notes
-    )
+    assert any("simulated with their own arrivals" in words for words in point.prediction.notes)
 
 
 def test_it_is_judged_compared_and_teaches(own_data, answer, printed, result, full):
@@ -63,7 +61,7 @@ def test_what_did_fit_is_priced_with_memory_enough(read):
     large = deployment(read(SERVED), {**HARDWARE, "model": "meta-llama/Llama-3.1-70B"})
     [point] = compare([large]).points
     assert point.row("tpot_mean_s").predicted.value > 0
-    assert any("as if there were memory enough" in words for words in point.prediction.notes)
+    assert any("priced with enough memory" in words for words in point.prediction.notes)
 
 
 @pytest.fixture
@@ -108,7 +106,7 @@ def test_a_listed_run_is_replayed_whatever_a_steady_load_would_do(tmp_path, resu
     [measured] = read_results(result({**RUN, **listed, **means, "mean_e2el_ms": 10_330.0}))
     run = deployment(measured, HARDWARE)
     assert compare([run]).points[0].prediction.status == "overloaded"
-    assert simulate(run).run.drawn.requests.arrival_s[-1] == pytest.approx(0.095), "as they came"
+    assert simulate(run).run.drawn.requests.arrival_s[-1] == pytest.approx(0.095), "own arrivals"
     replayed = replay(run)
     assert replayed.arrivals == "of the file" and len(replayed.table) == count
     assert replayed.table["arrival_s"].iloc[-1] == pytest.approx(0.095)

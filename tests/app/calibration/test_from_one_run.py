@@ -90,8 +90,8 @@ def test_measured_figures_stand_beside_the_simulated_ones(asked):
     [
         (CLOSED, 10.0, "no scale of the step from 0.1 to 10"),
         (CLOSED, 1e-5, "no scale of the step from 0.1 to 10"),
-        (CLOSED, -1.0, "a measured TPOT of -1"),
-        (CLOSED, float("nan"), "a measured TPOT of nan"),
+        (CLOSED, -1.0, "measured TPOT = -1"),
+        (CLOSED, float("nan"), "measured TPOT = nan"),
         (CLOSED | {"osl": 1}, 0.02, "no request .* has a second token"),
         (CLOSED | {"prefill_workers": 1}, 0.02, "without a prefill pool"),
         (CLOSED | {"speculation": "eagle"}, 0.02, "calibrate without speculation"),

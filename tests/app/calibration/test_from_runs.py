@@ -80,7 +80,7 @@ def test_each_recipe_of_a_file_is_calibrated_apart():
         ({"measured_tpot_s": "fast"}, "'fast'"),
         ({"measured_tpot_s": "-1"}, "'-1'"),
         ({"measured_tpot_s": "nan"}, "'nan'"),
-        ({"measured_tpot_s": "1e-9"}, "the least this device needs"),
+        ({"measured_tpot_s": "1e-9"}, "the device needs at least"),
         ({"measured_prefill_s": "1.0"}, "with a concurrency"),
         ({"concurrency": ""}, "batch, concurrency or rate"),
         ({"model": "Qwen/Qwen3-9B"}, "Qwen3-8B"),

@@ -87,7 +87,7 @@ def test_what_is_typed_against_the_trace_is_named_with_it_and_no_finding_is_stat
     assert apart["system"][1] == "NVIDIA H100 80GB HBM3"
     assert document["findings"] == []
     words = printed(*call)
-    assert "no findings are stated" in words and "4096" in words and "559" in words
+    assert "there are no findings" in words and "4096" in words and "559" in words
 
 
 def test_no_fill_keeps_the_defaults_and_says_what_ran(answer):
@@ -145,7 +145,7 @@ def test_kernels_that_were_picked_for_ncu_are_no_step(ridgeline):
     given = ("--model", "Qwen/Qwen3-8B", "--system", "a100", "--as", "decode")
     refused = ridgeline("compare", report, *given).exception
     assert isinstance(refused, InvalidValue)
-    assert "ncu timed 6 launches" in str(refused) and "do not make a step" in str(refused)
+    assert "ncu timed 6 launches" in str(refused) and "do not form a step" in str(refused)
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def test_a_server_that_counts_nothing_is_noted(printed, tmp_path):
             "measure", "serving", server.address, "--concurrency", 1, *SMALL,
             "--output", tmp_path,
         )  # fmt: skip
-    assert "the server does not count tokens" in text and "no ignore_eos" in text
+    assert "the server does not count tokens" in text and "not support ignore_eos" in text
     assert "ridgeline simulate MODEL --measured" in text
 
 

@@ -44,7 +44,7 @@ WRONG = {
     "estimate --points HERE": "cannot read",
     "estimate --points POINTS --output HERE": "folder",
     "estimate": "name a model",
-    "serve": "Missing argument 'model'; `ridgeline serve --help`",
+    "serve": "Missing argument 'model'; see `ridgeline serve --help`",
     "serve gpt2 --concurrency 0": "concurrency = 0: give a whole number from 1",
     "serve gpt2 --concurrency 1.5": "concurrency = 1.5: give a whole number",
     "serve gpt2 --concurrency 1:inf:x2": "concurrency '1:inf:x2': give",

@@ -158,7 +158,7 @@ def test_a_file_of_simulations_names_columns_that_it_does_not_know(ridgeline, tm
     arguments = ("simulate", "--points", source, "--output", target, "--workers", 1)
     result = ridgeline(*arguments)
     assert result.exit_code == 0
-    assert "column 'concurency' is not known and was left out: did you mean" in result.stderr
+    assert "column 'concurency' is unknown and was ignored: did you mean" in result.stderr
     assert "1 rows simulated, 1 ok" in result.stdout
     assert "1 of them from before" in ridgeline(*arguments).stdout
 

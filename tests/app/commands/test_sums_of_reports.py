@@ -31,11 +31,11 @@ def outcomes(document):
 def test_import_makes_the_sums_of_reports_and_of_results(answer, printed, doubled):
     [good] = answer("import", QWEN)
     assert outcomes(good)["kernels of a stream <= its span"] == "passed"
-    assert "sums: 2 hold, 2 cannot be made" in printed("import", QWEN)
+    assert "checks: 2 pass, 2 cannot be made" in printed("import", QWEN)
     [bad] = answer("import", doubled)
     [check] = [one for one in bad["checks"] if one["outcome"] == "failed"]
     assert check["left"] > check["right"] > 0 and "different clocks" in check["sentence"]
-    assert "sum fails: kernels of a stream" in printed("import", doubled)
+    assert "check failed: kernels of a stream" in printed("import", doubled)
 
 
 def test_compare_makes_the_sums_of_the_step_that_is_priced(answer, printed, doubled):
@@ -46,7 +46,7 @@ def test_compare_makes_the_sums_of_the_step_that_is_priced(answer, printed, doub
     one = answer("compare", DECODE, *MODEL, "--steps", "decode=1")
     assert outcomes(one)["launches over layers = steps"] == "failed" and not one["findings"]
     words = printed("compare", DECODE, *MODEL, "--steps", "decode=1")
-    assert "sum fails: launches over layers = steps of decode: 64 against 1 steps" in words
+    assert "check failed: launches over layers = steps of decode: 64 against 1 steps" in words
 
 
 def test_a_report_that_fails_a_sum_teaches_nothing(ridgeline, own_data, doubled):

@@ -62,4 +62,4 @@ def test_choices_on_measured_frontiers_are_printed_by_what_was_known(printed, tm
         choices = [row for row in csv.DictReader(file) if row["split"] == "in sample"]
     assert len(choices) == int(rows[0]["questions"])
     mean = sum(float(row["regret"]) for row in choices) / len(choices)
-    assert float(rows[0]["given away %"]) == pytest.approx(100 * mean, abs=0.06)
+    assert float(rows[0]["throughput lost %"]) == pytest.approx(100 * mean, abs=0.06)

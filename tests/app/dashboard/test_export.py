@@ -20,7 +20,7 @@ def figure(look: style.Look):
 
 def test_a_footer_names_model_system_engine_load_and_day():
     words = export.footer_words(SETUP)
-    for part in ("Llama-3.1-8B", "h100-sxm5-80gb", "vllm 0.9.0", "fp8 weights", "batch 64, 1k/256"):
+    for part in ("Llama-3.1-8B", "h100-sxm5-80gb", "vllm 0.9.0", "fp8 weights", "batch 64, 1,024"):
         assert part in words
     assert re.search(r"\d{4}-\d\d-\d\d$", words)
 
@@ -48,7 +48,7 @@ def test_the_menu_of_exports_speaks_of_files_that_it_offers_and_else_of_what_the
     """It once listed SVG, PDF and PNG where no button offered them."""
     words = export._files_words.__wrapped__
     monkeypatch.setattr(export, "can_draw", lambda: True)
-    assert "colours of paper" in words()
+    assert "use print colours" in words()
     monkeypatch.setattr(export, "can_draw", lambda: False)
     monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
     assert "-m pip install" in words() and "kaleido" in words()

@@ -88,7 +88,7 @@ def test_an_uploaded_system_can_be_chosen_and_priced():
         ("binary.json", b"\xff\xfe\x00", "not UTF-8 text"),
         ("strange.json", b'{"model_type": "never-heard-of"}', "model_type 'never-heard-of'"),
         ("empty.json", b"", "not valid JSON"),
-        ("units.yaml", SHEET.encode() + WRONG_UNIT, "is the unit right?"),
+        ("units.yaml", SHEET.encode() + WRONG_UNIT, "check the unit"),
         ("code.yaml", b"!!python/object/apply:os.system [ls]", "constructor for the tag"),
         ("anchors.yaml", b"a: &a [1]\nb: [*a, *a]", "anchors or aliases"),
         ("empty.yaml", b"", "must be a mapping"),

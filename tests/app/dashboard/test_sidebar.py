@@ -95,7 +95,9 @@ def test_experts_on_several_ranks_may_have_copies_and_work_beside_their_exchange
     }  # fmt: skip
     setup = setup_of(opened(**query))
     assert phrases.off_default(setup) == query
-    assert sidebar.describe(setup).endswith("32 redundant experts · two halves beside the exchange")
+    assert sidebar.describe(setup).endswith(
+        "32 redundant experts · two halves during the all-to-all"
+    )
 
 
 @pytest.fixture(scope="module")

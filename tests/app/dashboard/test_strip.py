@@ -80,7 +80,7 @@ def test_the_strip_says_an_account_and_nothing_of_a_worked_study():
     assert sentence(shown("plan", part="Economics")).startswith("Price **Llama-3.1-8B**")
     worked = shown("chip_lab", part="Study")
     assert not [text for text in worked.markdown if text.value.startswith("Vary")]
-    own = shown("chip_lab", part="Study", study="The question above")
+    own = shown("chip_lab", part="Study", study="The scenario above")
     assert [text for text in own.markdown if text.value.startswith("Vary")]
 
 

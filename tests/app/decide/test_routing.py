@@ -61,7 +61,7 @@ def test_the_command_prints_the_rows(tmp_path):
         ('{"x": [1]}', {}, [], "not lists of numbers"),
         ("[[1, 2], [3]]", {}, [], "not lists of numbers"),
         ("[[1, 2]]", {}, [], "routes to 128"),
-        (json.dumps(COUNTS), {"ep": 1}, [], "one ep of 2 or more"),
+        (json.dumps(COUNTS), {"ep": 1}, [], "single ep of 2 or more"),
         (json.dumps(COUNTS), {}, [3], "take 8 copies"),
     ],
 )

@@ -84,7 +84,7 @@ def test_reasons_name_what_is_missing():
     whys = {one["name"]: one["why"] for one in small.refusals}
     assert whys["large"].startswith("does not fit: needs ")
     assert whys["fast"].startswith("misses its targets even with a single request: TTFT ")
-    assert {one["why"] for one in small.models} == {"runs on none of the machines"}
+    assert {one["why"] for one in small.models} == {"cannot run on any of the machines"}
 
 
 def test_a_budget_and_a_quota_are_kept_and_named():

@@ -48,9 +48,9 @@ def test_a_model_takes_what_all_share_and_its_own_wins():
         (fleet(model={"priority": 0}), "priority = 0: give a whole number from 1"),
         (
             fleet(model={"target": "usd_per_mtok < 1"}),
-            "targets of a fleet's models must be latencies",
+            "targets of a fleet's models must be request latencies",
         ),
-        (fleet(model={"rate": None, "concurrency": 4}), "give a target of ttft or e2e"),
+        (fleet(model={"rate": None, "concurrency": 4}), "give a target on ttft or e2e"),
         (fleet(model={"concurrency": 4}), "not concurrency and rate"),
         (
             fleet(model={"pools": "disaggregated"}),

@@ -16,7 +16,7 @@ from app.api.answers import Answers
 from app.api.mcp_server import server
 from app.api.rest import application
 from app.cli import cli
-from app.line.line_answer import command
+from app.line.line_answer import command, readable
 from app.line.line_parser import read
 from app.line.unread import NotUnderstood
 from app.line.verb import ASKED
@@ -93,3 +93,9 @@ def test_a_refusal_is_one_sentence_everywhere(line: str, code: str, api: TestCli
     if code == "not_understood":
         assert "users" in sent.json()["error"]["near"]
         assert isinstance(done.exception, NotUnderstood)
+
+
+def test_a_plan_without_a_load_is_of_one_user_and_says_so():
+    line = readable("llama 8b tpot 25ms on 4 h100")
+    assert line.given["concurrency"] == 1
+    assert line.notes[-1].startswith("no load is stated, so one user is taken")

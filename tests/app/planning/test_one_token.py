@@ -53,8 +53,11 @@ def test_targets_on_gaps_are_judged_from_the_second_token_on():
 @pytest.mark.parametrize(
     ("load", "why"),
     [
-        ({"isl": 800, "osl": 1}, "an answer of one token ends with its prompt"),
-        ({"isl": 800, "osl": 64, "devices": 1}, "no workers of both pools hold the model"),
+        ({"isl": 800, "osl": 1}, "an output of one token needs no decode steps"),
+        (
+            {"isl": 800, "osl": 64, "devices": 1},
+            "the devices are too few for workers of both pools",
+        ),
     ],
     ids=["one token", "one device"],
 )

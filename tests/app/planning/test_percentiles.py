@@ -17,7 +17,7 @@ SCENARIOS = {
     "long prompts": (R1, "h200", "sglang", {"rate": 2, "isl": 4096}),
     "experts": ("openai/gpt-oss-120b", "h200", "vllm", {"concurrency": 128}),
     "never measured there": ("google/gemma-3-27b-it", "mi300x", "vllm", {"rate": 3}),
-    "prompts read apart": (LLAMA, "h100", "sglang", {"rate": 9, "kind": "disaggregated"}),
+    "prefill pool": (LLAMA, "h100", "sglang", {"rate": 9, "kind": "disaggregated"}),
     "drafts": (LLAMA, "h100", "sglang", {"rate": 8, "speculation": "ngram", "acceptance": "0.6"}),
 }  # fmt: skip
 MARKS = ("p50", "p90", "p95", "p99")

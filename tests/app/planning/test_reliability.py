@@ -28,7 +28,7 @@ def test_intervals_that_tell_the_truth_give_probabilities_that_come_true():
         assert row["met %"] == pytest.approx(row["mean probability %"], abs=3.0)
     for row in scores(pairs):
         assert row["largest gap %"] < 3.0
-        assert row["score"] < row["score of the mean"]
+        assert row["score"] < row["score of the base rate"]
 
 
 def test_intervals_that_are_too_narrow_show_as_a_gap():

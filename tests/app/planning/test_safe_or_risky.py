@@ -132,7 +132,7 @@ def test_what_is_weighed_is_in_the_document_and_in_the_words():
             better = 1.0 - other["usd_per_mtok"] / best["usd_per_mtok"]
             assert other["better_by"] == pytest.approx(better)
             assert (other["better_by"] > 0) == (name == "gamble")
-    assert bool(named["settling"]) == ("what would settle it" in words)
+    assert bool(named["settling"]) == ("a measurement that would decide" in words)
     if best["probability"] < SAFE and named["safe"] is None:
         assert named["meet_targets"] < named["deployments"]
 

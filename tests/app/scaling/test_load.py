@@ -81,7 +81,7 @@ def test_what_cannot_be_a_day_is_refused():
     with pytest.raises(InvalidValue, match="arrive at once"):
         traced(at_once, day=(1.0,) * 24)
     short = Requests(np.array([0.0, 1e-3]), np.ones(2), np.ones(2))
-    with pytest.raises(InvalidValue, match="take fewer of the first"):
+    with pytest.raises(InvalidValue, match="limit them with requests"):
         traced(short, day=(1.0,) * 24)
     with pytest.raises(InvalidValue, match="24 numbers"):
         traced(HOUR, day=(1.0,) * 23)

@@ -116,7 +116,7 @@ def test_progress_is_told_and_a_run_can_be_ended():
 
 REFUSED = {
     "min_replicas": ({"min_replicas": 5, "max_replicas": 2}, "min_replicas = 5 is more than"),
-    "zero": ({"min_replicas": 0}, "Kubernetes HPA keeps one; choose keda"),
+    "zero": ({"min_replicas": 0}, "Kubernetes HPA needs at least one; choose keda"),
     "metric": ({"metric": "kv_use"}, "give its metric_target"),
     "cooldown": ({"cooldown_s": 10}, "cooldown_s does not apply to Kubernetes HPA"),
     "tolerance": ({"policy": "dynamo", "tolerance": 5}, "tolerance does not apply to Dynamo"),
@@ -214,11 +214,11 @@ def test_too_few_replicas_for_the_losses_are_told():
     bare = available(share=99.0).bare
     found = available(share=99.0, mtbf_h=2, max_replicas=bare)
     assert found.average is None
-    assert f"{bare} replicas do not keep it, since each is gone 5.0" in repr(found)
+    assert f"{bare} replicas are not enough, because each is gone 5.0" in repr(found)
 
 
 def test_too_few_replicas_are_refused_with_what_they_reach():
-    with pytest.raises(InvalidValue, match="give more max_replicas"):
+    with pytest.raises(InvalidValue, match="raise max_replicas"):
         available(share=99.0, max_replicas=1)
 
 

@@ -75,7 +75,7 @@ def test_nothing_drafts_unless_asked():
         ({"speculation": "eagle", "acceptance": "high"}, "acceptance = high"),
         ({"speculation": "eagle", "acceptance": "nan"}, "acceptance = nan"),
         ({"speculation": "eagle", "acceptance": "0.9,,0.5"}, "acceptance = 0.9,,0.5"),
-        ({"speculation": "eagle", "acceptance": "0.5,0.7"}, "shares never rise"),
+        ({"speculation": "eagle", "acceptance": "0.5,0.7"}, "rates cannot rise"),
         (
             {"speculation": "eagle", "acceptance": "0.9,0.7", "draft_tokens": 3},
             "2 shares and draft_tokens is 3",
@@ -92,7 +92,7 @@ def test_what_cannot_be_asked_is_one_sentence(fields, words):
 @pytest.mark.parametrize(
     ("fields", "error", "words"),
     [
-        ({"speculation": "ngram"}, InvalidValue, "acceptance of ngram drafts is not known"),
+        ({"speculation": "ngram"}, InvalidValue, "no acceptance rate of ngram drafts is known"),
         ({"speculation": "eagle", "draft_tokens": 40}, InvalidValue, "measured with 1 to"),
         ({"speculation": "mtp"}, UnsupportedModel, "no multi-token-prediction layers"),
         (

@@ -138,4 +138,4 @@ def test_python_refuses_both_in_a_sentence():
 def test_recorded_requests_that_are_too_long_are_counted_in_a_note():
     trace = Requests([0.0, 1.0], [100, 5000], [5, 5])
     said = simulate(ask("simulate", {"model": SHORT, "trace": trace})).to_dict()["message"]
-    assert "1 of 2 requests have more tokens than the 4,096 positions of the model" in said
+    assert "1 of 2 requests are longer than the model's 4,096 positions" in said

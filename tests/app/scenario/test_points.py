@@ -128,9 +128,7 @@ def test_a_row_has_one_load():
 
 def test_a_column_that_is_not_known_is_named_with_the_near_ones():
     (sentence,) = unknown_columns([*GOOD, "concurency", "measured_tpot_s"])
-    assert sentence == (
-        "column 'concurency' is not known and was left out: did you mean concurrency?"
-    )
+    assert sentence == ("column 'concurency' is unknown and was ignored: did you mean concurrency?")
     (other,) = unknown_columns(["colour"])
     assert "there are id, mtp_tokens, model, system" in other
 

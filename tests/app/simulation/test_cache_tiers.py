@@ -178,7 +178,7 @@ def test_what_means_nothing_is_refused(given, words):
 def test_other_verbs_refuse_tiers_by_name():
     with pytest.raises(InvalidValue, match="remote_cache_gib is not modelled by plan"):
         ask("plan", {"model": LLAMA, "rate": 1, "turns": 3, "remote_cache_gib": 10})
-    with pytest.raises(InvalidValue, match="no closed form"):
+    with pytest.raises(InvalidValue, match="not modelled in closed form"):
         ridgeline.serve(LLAMA, system="h100", concurrency=4, turns=3, host_cache_gib=10,
                         prefill_workers=1)  # fmt: skip
     with pytest.raises(InvalidValue, match="think_s has no effect without a cache tier"):

@@ -133,7 +133,7 @@ def test_a_pool_reads_and_the_balance_is_told():
     assert named["devices"] == 3 and named["prefill"]["workers"] == 2
     balance = answer.run.balance
     assert named["prefill"]["workers_per_decode_worker"] == balance.prefill_per_decode > 0
-    assert f"{balance.prefill_per_decode:.3g} prefill workers keep one decode" in named["message"]
+    assert f"{balance.prefill_per_decode:.3g} prefill workers match one decode" in named["message"]
     assert "over InfiniBand NDR 400 Gb/s (50.0 GB/s a device" in named["message"]
 
 

@@ -49,7 +49,7 @@ def test_a_row_has_every_figure():
         ({"rate": "2"}, "invalid_value", "concurrency and rate"),
         ({"isl": "long"}, "invalid_value", "isl = long: give a whole number"),
         ({"isl": "1.5"}, "invalid_value", "isl = 1.5: give a whole number"),
-        ({"speculation": "ngram"}, "invalid_value", "acceptance of ngram drafts is not known"),
+        ({"speculation": "ngram"}, "invalid_value", "no acceptance rate of ngram drafts is known"),
         ({"draft_tokens": "few"}, "invalid_value", "draft_tokens = 'few': give a whole number"),
         ({"mtp_tokens": "few"}, "invalid_value", "mtp_tokens = few: give a whole number"),
         ({"draft_tokens": "2"}, "invalid_value", "draft_tokens without speculation"),
@@ -152,7 +152,7 @@ def test_an_empty_file_of_answers_is_filled(tmp_path):
 def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path):
     target = tmp_path / "precious.csv"
     target.write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidValue, match="holds something else"):
+    with pytest.raises(InvalidValue, match="is not a result file of this command"):
         rows_file.run_file(written(tmp_path / "in.csv", ROW), target)
     assert target.read_text() == "a,b\n1,2\n"
 

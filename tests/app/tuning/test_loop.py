@@ -122,7 +122,7 @@ def test_a_search_that_is_cancelled_keeps_what_it_has_run():
 @pytest.mark.parametrize(
     ("changes", "more", "said"),
     [
-        ({"max_num_seqs": 8, "max_num_batched_tokens": 512, "kv": "fp8"}, {}, "nothing to choose"),
+        ({"max_num_seqs": 8, "max_num_batched_tokens": 512, "kv": "fp8"}, {}, "nothing to tune"),
         ({}, {"goal": "usd_per_mtok"}, "not a figure that a benchmark client measures"),
         ({}, {"goal": "speed"}, "no figure 'speed'"),
         ({"target": "usd_per_hour < 3"}, {}, "not a figure that a benchmark client measures"),

@@ -88,9 +88,11 @@ def test_splits_stand_apart_and_name_what_was_left_out():
     of_batches = {"one source left out"}
     assert set(splits["split"]) == set(shipped_errors.SERVING_SPLITS) - of_batches
     assert set(splits["metric"]) == {
-        "TTFT", "TTFT, possible", "TTFT, concurrency 1-4", "TTFT, physics alone",
+        "TTFT", "TTFT, plausible runs", "TTFT, concurrency 1-4", "TTFT, uncorrected",
     }  # fmt: skip
-    assert any("as they ship: in sample." in caption.value for caption in app.caption)
+    assert any(
+        "shipped constants, so they are in-sample" in caption.value for caption in app.caption
+    )
 
 
 def test_without_fit_errors_the_page_says_so(monkeypatch):
@@ -99,9 +101,9 @@ def test_without_fit_errors_the_page_says_so(monkeypatch):
     app = pages.opened("accuracy", accuracy_area="Batch points")
     assert not app.exception
     assert any("No held-out errors yet" in text.value for text in app.markdown)
-    assert sum("Not written yet" in caption.value for caption in app.caption) == 3
+    assert sum("Not available" in caption.value for caption in app.caption) == 3
     operators = pages.opened("accuracy", accuracy_area="Operators")
-    assert operators.info[0].value == "No operator was validated yet."
+    assert operators.info[0].value == "No operator has been validated yet."
 
 
 def test_the_first_visit_sees_what_needs_no_pricing_and_a_worker_prices_the_rest(
@@ -121,7 +123,7 @@ def test_the_first_visit_sees_what_needs_no_pricing_and_a_worker_prices_the_rest
 def test_a_number_is_made_of_the_batch_that_stands_for_the_load():
     captions = [caption.value for caption in opened("How a number is made").caption]
     assert any("batch 16" in words for words in captions)
-    assert "For a static batch of 16, which stands for the load." in captions
+    assert "For a static batch of 16, the batch of this load." in captions
 
 
 def test_every_state_of_knowledge_is_explained():

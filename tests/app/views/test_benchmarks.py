@@ -94,7 +94,7 @@ def test_what_is_kept_is_its_history(tmp_path):
     path.write_text(json.dumps(RUN))
     app = page(path, model="meta-llama/Llama-3.1-8B", system="h100-sxm5-80gb", tp=1)
     app = tab(pressed(app, "Predict"), "History")
-    assert "Nothing is kept of this deployment yet" in words(app)
+    assert "No results of this deployment are kept yet" in words(app)
     app = pressed(app, "Keep these results")
     assert not app.exception and "Kept in your data folder" in words(app)
     assert len(charts(app)) == 1
@@ -138,7 +138,7 @@ def test_a_sample_is_read(name):
 def test_a_sample_proposes_what_ran_and_is_predicted_by_one_more_click():
     app = opened("upload").pills("upload_samples").set_value([next(iter(uploads.RESULT_SAMPLES))])
     app = app.run()
-    assert "as the sample's source tells" in words(app)
+    assert "from the sample's source" in words(app)
     assert app.selectbox("benchmark_system").value == "h200-sxm-141gb"
     app = pressed(app, "Predict")
     assert not app.exception and not app.error and len(charts(app)) >= 2

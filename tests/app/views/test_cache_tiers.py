@@ -34,7 +34,7 @@ def worth():
 
 def test_a_question_without_tiers_is_told_what_to_give():
     app = opened("explain", part="Cache tiers", model=LLAMA)
-    assert not app.exception and "give *Host cache*" in app.info[0].value
+    assert not app.exception and "set *Host cache*" in app.info[0].value
 
 
 def test_the_part_shows_what_python_answers(worth):

@@ -12,7 +12,7 @@ from tests.app.pages import DECODE, QWEN, cards, finished, opened, pressed
 def test_the_calibrate_page_says_what_it_will_do_and_has_fitted_nothing():
     app = opened("calibrate")
     assert not app.exception and not app.error
-    assert "Nothing is fitted yet" in app.info[0].value
+    assert "Nothing has been fitted" in app.info[0].value
     assert any(button.label == "Calibrate" for button in app.button)
 
 

@@ -71,9 +71,9 @@ def test_static_batches_are_asked_for_their_own_figures():
 
 def test_nothing_measured_and_nothing_possible_are_sentences():
     app = pressed(opened(), "Calibrate")
-    assert "measures nothing: give TTFT" in app.error[0].value
+    assert "has no measured figure: give TTFT" in app.error[0].value
     app = typed(opened(), measured_tpot_s=0.001)
-    assert "the least this device needs" in app.error[0].value
+    assert "the device needs at least" in app.error[0].value
 
 
 @pytest.mark.slow

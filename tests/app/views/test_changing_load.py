@@ -19,13 +19,13 @@ def data(own_data):
 
 def test_nothing_runs_before_a_button_is_pressed():
     app = opened("plan", **SMALL)
-    assert not app.exception and "Nothing is simulated yet" in app.info[0].value
+    assert not app.exception and "Nothing has been simulated" in app.info[0].value
 
 
 def test_users_are_refused_with_what_to_give_and_so_is_what_cannot_be_typed():
     users = {name: v for name, v in SMALL.items() if name not in ("rate", "requests")}
     app = pressed(opened("plan", **users, concurrency="8"), "Follow the load")
-    assert "give a rate or a trace" in app.error[0].value
+    assert "an arrival rate or a trace" in app.error[0].value
     app = opened("plan", **SMALL)
     app.text_input("scaling_max_replicas").set_value("many")
     app = pressed(app, "Follow the load")
@@ -34,7 +34,7 @@ def test_users_are_refused_with_what_to_give_and_so_is_what_cannot_be_typed():
 
 def test_the_limits_of_each_request_are_those_of_the_form_and_its_targets():
     said = opened("plan", **SMALL, target="p99 tpot < 9ms").caption
-    assert any("Each request is to meet TTFT 9.00 s, TPOT 9.00 ms." in one.value for one in said)
+    assert any("Each request has to meet TTFT 9.00 s, TPOT 9.00 ms." in one.value for one in said)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def test_a_link_that_no_slider_reaches_is_a_sentence(said: str):
     assert not app.exception and "peak" in app.error[0].value
 
 
-@pytest.mark.parametrize("name", ["What would HBM4 bring", "The question above"])
+@pytest.mark.parametrize("name", ["What would HBM4 bring", "The scenario above"])
 def test_a_study_is_one_chart_and_a_row_a_combination(name: str):
     app = opened("chip_lab", part="Study", study=name)
     assert not app.exception and not app.error
@@ -66,7 +66,7 @@ def test_counts_that_are_none_are_a_sentence(tmp_path: Path):
 def test_a_worked_study_needs_no_question_that_can_be_priced():
     worked, own = (
         opened("chip_lab", part="Study", model="BAAI/bge-m3", tp=3, study=study)
-        for study in ("What would HBM4 bring", "The question above")
+        for study in ("What would HBM4 bring", "The scenario above")
     )
     assert not worked.exception and not worked.error and charts(worked)
     assert not own.exception and own.error

@@ -75,9 +75,9 @@ def test_boxes_of_the_search_that_a_page_does_not_read_are_said():
     ):
         app = opened(page, **boxes, devices=1)
         assert not app.exception
-        assert f"Plays no part here: {said}." in [caption.value for caption in app.caption]
+        assert f"Not used here: {said}." in [caption.value for caption in app.caption]
     app = opened("compare", **boxes, devices=1, compare_by="Models")
-    assert "Plays no part here: Speculation, Use cases." in [c.value for c in app.caption]
+    assert "Not used here: Speculation, Use cases." in [c.value for c in app.caption]
 
 
 def test_the_asked_speed_follows_the_targets_of_the_form():

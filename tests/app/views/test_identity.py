@@ -22,7 +22,7 @@ def test_a_report_says_what_ran_and_a_candidate_goes_into_the_sidebar():
     app = brought(opened("upload"), "upload_files", QWEN)
     assert not app.exception
     assert any(label.startswith("What ran: ") and "unknown" in label for label in labels(app))
-    assert "Sums: 5 hold, 0 fail, 3 cannot be made" in labels(app)
+    assert "Consistency checks: 5 pass, 0 fail, 3 cannot be made" in labels(app)
     app.button("report_identity_tp_4").click().run()
     assert app.session_state["tp"] == "4"
 
@@ -34,7 +34,7 @@ def test_a_benchmark_is_priced_with_the_candidate_that_is_clicked(tmp_path):
     assert not app.exception
     app.button("benchmark_identity_system_h100-nvl-94gb").click().run()
     assert not app.exception and app.session_state["benchmark_given"] == {"system": "h100-nvl-94gb"}
-    assert any(label.startswith("Sums: ") for label in labels(app))
+    assert any(label.startswith("Consistency checks: ") for label in labels(app))
 
 
 def test_a_sum_that_fails_is_said_before_the_findings(tmp_path):
@@ -43,7 +43,9 @@ def test_a_sum_that_fails_is_said_before_the_findings(tmp_path):
     path.write_text(json.dumps({**RUN, **halved, "gpu": "h100-sxm5-80gb"}))
     app = brought(opened("upload"), "upload_files", path)
     assert any("OSL - 1" in text.value for text in app.markdown)
-    assert any(label.startswith("Sums: ") and "0 fail" not in label for label in labels(app))
+    assert any(
+        label.startswith("Consistency checks: ") and "0 fail" not in label for label in labels(app)
+    )
 
 
 def test_the_log_of_a_server_beside_its_result_says_the_limits(tmp_path):

@@ -65,7 +65,7 @@ def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario(
     (warning,) = app.warning
     for words in ("NVIDIA H100 80GB HBM3", "Instinct MI300X", "batch of prefill", "559"):
         assert words in warning.value.replace("\\", "")
-    assert any("run differs from what is priced" in caption.value for caption in app.caption)
+    assert any("run differs from the priced scenario" in caption.value for caption in app.caption)
     assert not any(text.value.startswith("- ") for text in app.markdown), "no finding"
     app.button("fill_scenario").click().run()
     assert not app.exception and not app.error and not app.warning
@@ -109,7 +109,7 @@ def test_reports_of_ncu_do_not_mix_with_others():
 def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
     app = kept(model="Qwen/Qwen2.5-0.5B", batch=1, isl=64, osl=3)
-    assert "No run is kept yet" in app.info[0].value
+    assert "No kept runs yet" in app.info[0].value
     operators = profilers.schema.table(
         profilers.schema.OPERATOR_COLUMNS,
         {
@@ -183,7 +183,7 @@ def test_a_scenario_that_nobody_touched_is_set_to_what_ran_and_findings_are_stat
     assert app.selectbox("system").value == "h100-sxm5-80gb"
     scenario = setup_of(app).scenario
     assert (scenario.kind, scenario.batch, scenario.isl) == ("batch", 16, 559)
-    assert any("was set to what ran" in info.value for info in app.info)
+    assert any("was set from the report" in info.value for info in app.info)
     assert any(text.value.startswith("- ") for text in app.markdown), "findings are stated"
 
 

@@ -140,7 +140,7 @@ def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: s
     assert not app.exception and not app.error
     assert app.warning[0].value.startswith("Does not fit: ")
     assert "weights" in app.warning[0].value
-    assert any("ewest of these devices on which it fits: **" in text.value for text in app.markdown)
+    assert any("devices of this kind on which it fits: **" in text.value for text in app.markdown)
     assert not charts(app) and not app.metric and not commands(app) and not money(app)
     app = app.button("take_devices").click().run()
     assert not app.error and charts(app)

@@ -100,7 +100,7 @@ def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
 def test_what_plays_no_part_in_a_plan_is_said():
     app = opened("plan", cp="2", weights="fp8")
     assert not app.exception and not app.error
-    assert any("Plays no part here: cp." in caption.value for caption in app.caption)
+    assert any("Not used here: cp." in caption.value for caption in app.caption)
 
 
 def test_all_candidates_are_drawn_with_the_target_as_a_guide():

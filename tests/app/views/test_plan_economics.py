@@ -8,7 +8,7 @@ from tests.app.pages import cards, charts, opened, shown
 def test_a_rented_system_has_prices_a_day_and_energy():
     app = shown("plan", part="Economics", batch=32, engine="vllm")
     assert not app.exception and not app.error
-    assert {"Rented, 1M tokens out", "Served", "Power of a device", "Energy of a token"} <= set(
+    assert {"Rented, 1M tokens out", "Served", "Power per device", "Energy per token"} <= set(
         cards(app)
     )
     assert len(charts(app)) == 5
@@ -39,7 +39,7 @@ def test_a_day_that_is_none_is_a_sentence():
 def test_a_deployment_without_a_rate_says_why_and_draws_no_day():
     app = opened("plan", part="Economics", tp=64)
     assert not app.exception and not charts(app)
-    assert "does not run as it is" in " ".join(one.value for one in app.warning)
+    assert "cannot be served" in " ".join(one.value for one in app.warning)
 
 
 def test_the_price_is_that_of_the_same_users_on_page_overview():
@@ -53,5 +53,5 @@ def test_an_account_of_a_trace_is_refused_in_one_sentence():
     app = opened("plan", part="Economics", trace="trace")
     assert not app.exception
     assert [error.value for error in app.error] == [
-        "a trace has no single load to price: give users or a rate"
+        "economics need users or a rate; a trace has no single load"
     ]

@@ -87,7 +87,7 @@ def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
     assert not app.get("plotly_chart")  # none of times, which this report does not have
     app.segmented_control("part").set_value("Roofline").run()
     assert not app.exception
-    assert any("CUDA cores alone" in caption.value for caption in app.caption)
+    assert any("CUDA cores only" in caption.value for caption in app.caption)
     assert len(app.get("plotly_chart")) == 1
 
 
@@ -113,7 +113,7 @@ def test_a_search_in_the_timeline_says_how_many_kernels_it_found():
     found = int(names.str.contains("gemm", case=False).sum())
     assert any(caption.value.startswith(f"{found} found among") for caption in app.caption)
     app.text_input("timeline_search").set_value("no such kernel").run()
-    assert any("No kernel or copy is called" in caption.value for caption in app.caption)
+    assert any("No kernel or copy name contains" in caption.value for caption in app.caption)
 
 
 @pytest.mark.slow

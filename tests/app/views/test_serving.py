@@ -65,10 +65,10 @@ def test_a_load_whose_median_misses_a_percentile_target_is_beyond_the_most():
     setup = Setup(Question())
     median = load_curves.curve(setup, "concurrency").set_index("concurrency")["tpot_median_s"]
     said = captions(opened("answer", target=f"p99 tpot < {median[64]:.6f}s"))
-    most = int(re.search(r"at most \*\*(\d+) users\*\* can be within", said, re.I).group(1))
+    most = int(re.search(r"at most \*\*(\d+) users\*\* can meet", said, re.I).group(1))
     assert 32 < most <= 65
-    assert "Part Simulate tells percentiles" in said
-    assert "is the most within the targets" in captions(opened("answer", target="tpot < 20ms"))
+    assert "see part Simulate" in said
+    assert "is the most that meet the targets" in captions(opened("answer", target="tpot < 20ms"))
 
 
 def test_the_causes_say_what_prompts_of_others_add_to_tpot():
@@ -76,12 +76,12 @@ def test_the_causes_say_what_prompts_of_others_add_to_tpot():
     said = next(text.value for text in app.markdown if "of waiting" in text.value)
     step, others = (
         float(re.search(words, said).group(1))
-        for words in (r"% of ([\d.]+)\sms\)", r"prompts add ([\d.]+)\sms")
+        for words in (r"% of ([\d.]+)\sms\)", r"prefills add ([\d.]+)\sms")
     )
     shown = float(cards(app)["TPOT"].removesuffix(" ms"))
     assert shown == pytest.approx(step + others, abs=0.15)  # each is rounded to a tenth
     app = opened("answer", concurrency=16, isl=16, osl=512)
-    assert not any("Others' prompts" in text.value for text in app.markdown)
+    assert not any("Other users' prefills" in text.value for text in app.markdown)
 
 
 def test_a_link_that_states_a_rate_asks_about_arrivals():

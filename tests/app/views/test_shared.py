@@ -117,7 +117,7 @@ def test_measuring_is_off_and_said_in_a_sentence(shared: Path, page: str, comman
 def test_kept_runs_of_the_server_are_read_only(kept_run: str, shared: Path):
     app = opened("run")
     assert not app.exception and not app.error
-    assert "Only whoever runs this server tags and deletes these runs." in words(app)
+    assert "Only the operator of this server can tag and delete these runs." in words(app)
     assert list(app.dataframe[0].value["run"]) == [kept_run[:8]]
     assert not labels(app) & {"Add tag", "Delete"}
 

@@ -7,7 +7,7 @@ from tests.app.pages import DECODE, brought, cards, opened, path_of, pressed
 
 
 def shared(app: AppTest) -> list[str]:
-    return [text.value for text in app.caption if text.value.startswith("As uploaded")]
+    return [text.value for text in app.caption if text.value.startswith("Uploaded")]
 
 
 def to_part(app: AppTest, part: str) -> AppTest:
@@ -22,7 +22,7 @@ def to_reports_of_calibrate(app: AppTest) -> AppTest:
 def test_one_upload_is_read_by_every_part_that_reads_reports():
     app = brought(opened("upload"), "upload_files", DECODE)
     launches = cards(app)["Kernel launches"]
-    said = [f"As uploaded before: {plain(DECODE.name)}"]
+    said = [f"Uploaded before: {plain(DECODE.name)}"]
     to_part(app, "Beside its prediction")
     assert not app.exception and "Decode, measured" in cards(app)
     to_reports_of_calibrate(app)

@@ -42,7 +42,7 @@ def words(app: AppTest) -> str:
 def test_nothing_runs_before_the_button_is_pressed():
     app = opened("answer", **SMALL)
     assert not app.exception and len(charts(app)) == 1
-    assert "Nothing is simulated yet" in app.info[0].value
+    assert "Nothing has been simulated" in app.info[0].value
 
 
 def test_the_button_shows_what_python_answers():
@@ -57,7 +57,7 @@ def test_the_button_shows_what_python_answers():
     assert shown["Goodput"] == quantities.percent(answer.good_share)
     table = app.dataframe[0].value.set_index("Latency")
     assert table.loc["TPOT", "p99"] == quantities.seconds(answer.tpot_p99_s)
-    assert "320 requests in" in words(app) and "carry no interval" in words(app)
+    assert "320 requests in" in words(app) and "have no interval" in words(app)
 
 
 POOL = {"speculation": "eagle", "acceptance": "0.8", "prefill_workers": 2,
@@ -71,9 +71,9 @@ def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
     app = pressed(opened("answer", **SMALL, **address), "Simulate")
     assert not app.exception and not app.error
     for sentence in (
-        "drafts 3 tokens a step, 2.95 tokens come of it",
+        "drafts 3 tokens per step, which yield 2.95 tokens",
         "prompts are read by 2 x 1 NVIDIA B200",
-        "prefill workers keep one decode worker full",
+        "prefill workers match one decode worker",
     ):
         assert sentence in words(app)
 
@@ -102,8 +102,8 @@ def test_pools_that_cannot_be_are_one_sentence(fields, sentence):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"speculation": "ngram"}, "acceptance of ngram drafts is not known"),
-        ({"speculation": "mtp"}, "announces no multi-token-prediction layers"),
+        ({"speculation": "ngram"}, "no acceptance rate of ngram drafts is known"),
+        ({"speculation": "mtp"}, "has no multi-token-prediction layers"),
         ({"speculation": "eagle", "acceptance": "80"}, "give a share above 0"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_result_stays_when_the_scenario_changes_and_says_so():
     assert {name: cards(app)[name] for name in before if "median" in name} == {
         name: value for name, value in before.items() if "median" in name
     }
-    assert "result of an earlier question" in app.info[0].value
+    assert "belongs to an earlier scenario" in app.info[0].value
 
 
 def test_an_uploaded_trace_is_served():

@@ -38,5 +38,5 @@ def test_a_second_file_of_a_part_that_reads_one_is_said_to_be_left_out(tmp_path:
     app = brought(opened("upload"), "upload_files", *files)
     assert not app.exception and not app.error
     said = [caption.value for caption in app.caption]
-    assert "Routed experts reads one file, one.json; left out: two.json." in said
-    assert "Metrics over time reads one file, a.jsonl; left out: b.jsonl." in said
+    assert "Routed experts reads only one file, one.json; ignored: two.json." in said
+    assert "Metrics over time reads only one file, a.jsonl; ignored: b.jsonl." in said

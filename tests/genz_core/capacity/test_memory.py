@@ -52,7 +52,7 @@ def test_what_does_not_fit_says_which_part_and_what_to_do(model, system):
     small = replace(system, memory_bytes=1.2e9)
     tight = weigh(model, small, Workload(64, 8000, 1000))
     assert not tight.fits[0]
-    assert "KV cache 2.4 GB" in tight.reason() and "8-bit cache" in tight.reason()
+    assert "KV cache 2.4 GB" in tight.reason() and "8-bit KV cache" in tight.reason()
     assert weigh(model, system).reason() == ""
 
 

@@ -47,7 +47,7 @@ def test_shorter_drafts_keep_their_first_positions():
     ("positions", "words"),
     [
         ((), "at least one"),
-        ((1.2,), "acceptance 1.2: a share lies between 0 and 1"),
+        ((1.2,), "acceptance 1.2: give rates between 0 and 1"),
         ((0.5, -0.1), "acceptance -0.1"),
         ((float("nan"),), "acceptance nan"),
         ((0.5, 0.6), "rises from 0.5 at position 1 to 0.6"),

@@ -109,7 +109,7 @@ def test_the_cache_of_the_draft_is_kept_in_the_targets_format(model):
 def test_a_target_keeps_its_name_and_size_and_says_what_drafts(model):
     both = speculating(model)
     assert (both.name, both.parameters) == (model.name, model.parameters)
-    assert "draft_model (draft) drafts 3 tokens a step, 2.80 tokens come of it" in both.notes[-1]
+    assert "draft_model (draft) drafts 3 tokens per step, which yield 2.80 tokens" in both.notes[-1]
 
 
 @pytest.mark.parametrize("method", ["draft_model", "eagle", "mtp"])

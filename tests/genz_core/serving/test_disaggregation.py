@@ -173,7 +173,7 @@ def test_pools_in_balance_are_both_full():
 
 def test_pools_of_two_models_have_no_balance():
     apart = Disaggregation(pool(DENSE, "h100"), Transfer(50e9))
-    with pytest.raises(InvalidValue, match="both pools need one model"):
+    with pytest.raises(InvalidValue, match="both pools need the same model"):
         balance(apart, pool("meta-llama/Llama-3.2-1B", "h100"), 1000.0, 100.0)
 
 

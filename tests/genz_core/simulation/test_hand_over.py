@@ -211,7 +211,7 @@ def test_drafts_are_read_by_both_pools(model, system):
 def test_pools_need_one_format_of_the_cache(model, system):
     other = model.with_precision(Precision(kv="fp8"))
     apart = Disaggregation(pool(other, system), Transfer(1e9))
-    with pytest.raises(InvalidValue, match="prefill keeps its cache in fp8 and decode in bf16"):
+    with pytest.raises(InvalidValue, match="the KV cache is fp8 in prefill and bf16 in decode"):
         simulate(model, system, requests(1), engine=ENGINE, disaggregation=apart)
 
 
@@ -222,7 +222,7 @@ def test_pools_need_one_model(model, system):
             return 2 * super().parameters
 
     apart = Disaggregation(pool(Larger(), system), Transfer(1e9))
-    with pytest.raises(InvalidValue, match="both pools need one model"):
+    with pytest.raises(InvalidValue, match="both pools need the same model"):
         simulate(model, system, requests(1), engine=ENGINE, disaggregation=apart)
 
 

@@ -162,7 +162,7 @@ def test_a_round_robin_counts_replicas_and_takes_the_least_loaded_rank_of_each(m
 
 
 def test_requests_that_no_scheduler_admits_are_refused_not_waited_for(model, system):
-    with pytest.raises(InvalidValue, match="wait for ever"):
+    with pytest.raises(InvalidValue, match="can never run"):
         served(model, system, ONE, ReplicaSetPlan(Script({0.0: 1}), 1), sequences=0)
 
 

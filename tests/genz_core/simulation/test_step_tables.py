@@ -170,6 +170,15 @@ def test_prompts_of_a_step_take_as_long_as_a_group_of_them(case):
         np.testing.assert_allclose(seen, direct(built(case.model), case, group), rtol=0.02)
 
 
+@pytest.mark.parametrize("case", ["dense", "dense, tp", "experts, ep", "windows", "hybrid"])
+def test_unequal_prompts_of_a_step_take_as_long_as_in_a_mixed_step(case):
+    case = CASES[case]
+    prompts = [(2048, 0), (300, 1024), (300, 1024), (64, 0), (8, 4096)]
+    seen = read(built(case.model), case, [RankWork(0, 0.0, prompts)])
+    groups = [Group(np.ones(1), float(new), float(cached)) for new, cached in prompts]
+    np.testing.assert_allclose(seen, direct(built(case.model), case, *groups), rtol=0.02)
+
+
 @pytest.mark.by_day(8)
 @every_case
 @pytest.mark.parametrize("axis", ["sequences", "context"])

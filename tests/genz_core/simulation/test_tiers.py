@@ -272,5 +272,5 @@ def test_a_tier_needs_a_size_and_a_bandwidth(size, per_s, latency_s, words):
 
 
 def test_a_static_batch_keeps_no_prefixes(model, system):
-    with pytest.raises(InvalidValue, match="cache tiers have no effect on a static batch"):
+    with pytest.raises(InvalidValue, match="so cache tiers have no effect"):
         served(model, system, two(), [tier(10)], "static")

@@ -111,7 +111,7 @@ def test_copies_take_memory_and_wrong_numbers_of_them_are_named():
     one_expert = 58 * 3 * 7168 * 2048
     assert more - few == pytest.approx(one_expert, rel=0.02)
     odd = Parallelism(dp=72, ep=72, redundant_experts=30)
-    assert "2 redundant ones make it so" in str(DEEPSEEK.invalid(odd))
+    assert "add 2 redundant experts" in str(DEEPSEEK.invalid(odd))
 
 
 # ------------------------------------------------------------------------------- laws
@@ -209,5 +209,5 @@ def test_stages_inside_a_node_drive_sums_out_of_it():
 def test_a_string_that_genz_runs_on_more_devices_says_so():
     assert other_count({"tp": 4, "pp": 2}) == ""
     assert other_count({"tp": 4, "ep": 2, "pp": 1}).startswith(
-        "tp 4 x ep 2 x pp 1: GenZ runs it on 8 devices, here it is 4"
+        "tp 4 x ep 2 x pp 1: GenZ uses 8 devices for this, Ridgeline 4"
     )

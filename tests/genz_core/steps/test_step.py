@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import genz_core
 from genz_core.engine import EngineProfile
 from genz_core.steps.step import PARTS, stage_runs
-from genz_core.types import Parallelism, Workload
+from genz_core.types import Group, Parallelism, Workload
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 batches, lengths = st.integers(1, 512), st.integers(1, 20_000)
@@ -160,14 +160,34 @@ def test_what_a_kernel_waits_for_is_named_after_its_longer_stage(model, system):
 
 def test_unequal_queries_cost_what_they_cost_alone(model, system):
     """A prefill chunk with decodes: attention per group, products over all tokens."""
-    from genz_core.types import Group
-
     mixed = genz_core.mixed(model, system, [Group(1, 511, 1024), Group(3, 1, 1600)])
     attended = [float(op.flops) for op in mixed.graph.ops if op.kind == "attention"]
     pairs = 511 * 1024 + 511 * 512 / 2
     assert attended == [2 * pairs * 8 * 128, 2 * 3 * 1601 * 8 * 128]
     qkv = next(op for op in mixed.graph.ops if op.name == "qkv_proj")
     assert qkv.dims["m"] == 514
+
+
+@pytest.mark.parametrize("new, cached", [(64, 0), (512, 2000)])
+def test_equal_prompts_cost_the_same_however_they_are_grouped(model, system, new, cached):
+    decodes = Group(5, 1, 1600)
+    together = genz_core.mixed(model, system, [Group(6, new, cached), decodes])
+    apart = genz_core.mixed(model, system, [*[Group(2, new, cached)] * 3, decodes])
+    assert apart.total_s == pytest.approx(together.total_s, rel=1e-9)
+
+
+def test_a_kernel_of_unequal_prompts_takes_longer_than_of_any_and_less_than_of_each_alone(
+    model, system
+):
+    groups = [Group(1, 4096, 0), Group(9, 32, 512), Group(2, 700, 100)]
+
+    def attention_s(*groups):
+        step = genz_core.mixed(model, system, groups)
+        kernels = [op.kind == "attention" for op in step.graph.ops]
+        return float(step.operators_s[kernels].sum())
+
+    alone = [attention_s(group) for group in groups]
+    assert max(alone) <= attention_s(*groups) < sum(alone)
 
 
 @pytest.mark.parametrize("ranks", [1, 8, 64])

@@ -69,7 +69,9 @@ def test_what_is_not_cached_says_what_to_do_instead(offline_cache: Path) -> None
 
 
 def test_an_address_that_is_given_as_a_name_is_not_asked_for(offline_cache: Path) -> None:
-    with pytest.raises(UnknownModel, match="someone/tiny is on the hub, which a name does not ask"):
+    with pytest.raises(
+        UnknownModel, match="someone/tiny is on the hub, which is not contacted for a plain name"
+    ):
         model_registry.load("hf:someone/tiny")
 
 

@@ -259,7 +259,10 @@ def test_a_name_that_fits_several_shapes_says_which_it_is_not(
 def test_the_beginning_of_one_models_name_alone_is_that_model() -> None:
     match = resolve_name("Qwen3-235B")
     assert (match.id, match.matched) == ("Qwen/Qwen3-235B-A22B", "beginning")
-    assert match.note == "Qwen3-235B is taken as Qwen/Qwen3-235B-A22B, whose name alone begins so"
+    assert (
+        match.note
+        == "Qwen3-235B is taken as Qwen/Qwen3-235B-A22B, the only name that starts with it"
+    )
     assert resolve_name("Qwen/Qwen3-235B").id == "Qwen/Qwen3-235B-A22B"
     with pytest.raises(UnknownModel):
         resolve_name("someone/Qwen3-235B")
@@ -268,8 +271,8 @@ def test_the_beginning_of_one_models_name_alone_is_that_model() -> None:
 @pytest.mark.parametrize(
     ("name", "fits"),
     [
-        ("gpt-oss", ["openai/gpt-oss-120b", "openai/gpt-oss-20b"]),
-        ("DeepSeek-V4", ["deepseek-ai/DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V4-Pro"]),
+        ("gpt-oss", ["openai/gpt-oss-20b", "openai/gpt-oss-120b"]),
+        ("DeepSeek-V4", ["deepseek-ai/DeepSeek-V4-Pro", "deepseek-ai/DeepSeek-V4-Flash"]),
         ("grok", ["xai-org/grok-1", "xai-org/grok-2"]),
     ],
 )
@@ -277,6 +280,14 @@ def test_the_beginning_of_several_models_names_lists_them(name: str, fits: list[
     with pytest.raises(UnknownModel, match="say which") as caught:
         resolve_name(name)
     assert caught.value.near == fits
+
+
+def test_own_names_come_before_models_that_carry_the_word_as_an_alias() -> None:
+    with pytest.raises(UnknownModel) as caught:
+        resolve_name("deepseek")
+    first, *others = caught.value.near
+    assert first == "deepseek-ai/DeepSeek-R1"
+    assert all(name.startswith("deepseek-ai/DeepSeek-") for name in others)
 
 
 def test_a_word_within_names_lists_them() -> None:

@@ -82,7 +82,7 @@ def test_a_name_that_does_not_ship_says_how_to_get_it() -> None:
     ],
 )
 def test_a_name_that_people_ask_for_says_why_it_does_not_ship(name: str, why: str) -> None:
-    with pytest.raises(UnknownModel, match=f"does not ship: .*{why}.*`hf:{name}`"):
+    with pytest.raises(UnknownModel, match=f"is not shipped: .*{why}.*`hf:{name}`"):
         resolve_name(name)
 
 

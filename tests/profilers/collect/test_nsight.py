@@ -276,5 +276,5 @@ def test_a_tool_that_answers_nonsense_does_not_end_the_examination(stand_in) -> 
     assert (checks["nsys"].status, checks["nsys"].found) == ("ok", "")
     assert (checks["ncu"].status, checks["ncu"].advice) == (
         "limited",
-        "it is there but does not answer",
+        "it is installed but does not answer",
     )

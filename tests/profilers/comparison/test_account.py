@@ -43,7 +43,7 @@ def test_halved_gaps_fail_the_sum_of_a_request(path):
         [check] = failed(of_result(one.with_latencies(gaps)))
         assert "E2E = TTFT + (OSL - 1)" in check.name
         assert check.left == pytest.approx(2 * check.right, rel=0.07)
-        assert "counts pieces of the stream" in check.sentence
+        assert "counts stream chunks" in check.sentence
 
 
 def test_a_client_that_counts_pieces_is_found_in_a_real_file():

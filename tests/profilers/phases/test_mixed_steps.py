@@ -84,7 +84,7 @@ def test_a_mixed_step_that_names_no_sums_is_refused_with_the_reason(
     report_path, tmp_path, estimate
 ):
     report = renamed(report_path, tmp_path, "step[MIXED bs=40 toks=900]")
-    with pytest.raises(genz_core.errors.InvalidValue, match="ranges do not say which prompts"):
+    with pytest.raises(genz_core.errors.InvalidValue, match="ranges do not state their prompts"):
         compare(estimate, profilers.measure_from([report]), reports=[report])
 
 

@@ -89,7 +89,7 @@ def test_the_report_holds_the_findings_and_the_summary_plain_words(
     report = (folder / "report.md").read_text()
     assert all(finding.sentence in report for finding in material.comparison.findings)
     assert (
-        "first word of an answer comes after 493 ms"
+        "first word of an answer appears after 493 ms"
         in (folder / "stakeholder_summary.md").read_text()
     )
 

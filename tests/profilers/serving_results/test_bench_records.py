@@ -77,7 +77,7 @@ def test_details_give_a_row_a_request(tmp_path: Path) -> None:
 def test_requests_without_a_token_that_count_as_answered_are_said(tmp_path: Path) -> None:
     lists = {"input_lens": [9, 9, 9], "output_lens": [5, 0, 0], "ttfts": [0.3, 0.0, 0.0]}
     [found] = read(tmp_path, VLLM | lists)
-    assert "2 of 3 requests came back without a token" in found.notes[0]
+    assert "2 of 3 requests returned no token" in found.notes[0]
     assert "the mean TTFT is 0.3 s" in found.notes[0]
     assert found.ttft_s.mean == pytest.approx(0.1)
 

@@ -46,8 +46,8 @@ class Keda:
     def __post_init__(self) -> None:
         if not self.least and self.metric == "kv_use":
             raise InvalidValue(
-                "metric = kv_use with min_replicas 0: without a replica there is no cache whose "
-                "use could start one; choose open or waiting, or keep one replica"
+                "metric = kv_use with min_replicas 0: with zero replicas there is no cache use "
+                "that could trigger a start; choose open or waiting, or keep one replica"
             )
         self._hpa = Hpa(
             self.threshold, max(self.least, 1), self.most, self.metric, self.tolerance,

@@ -109,7 +109,7 @@ def test_a_rate_lasts_half_a_minute_unless_the_requests_are_said():
 def test_only_this_machine_is_loaded_unless_told():
     for here in ("http://localhost:8000", "http://127.0.0.1:1/v1", "http://[::1]:8000"):
         addresses.require_loopback(here)
-    with pytest.raises(MeasurementError, match="is not this machine; add --allow-remote"):
+    with pytest.raises(MeasurementError, match="is another machine; add --allow-remote"):
         addresses.require_loopback("http://192.0.2.1:8000")
     addresses.require_loopback("http://192.0.2.1:8000", allowed=True)
 

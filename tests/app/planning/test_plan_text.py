@@ -1,0 +1,41 @@
+"""What a plan says of itself beside its table."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.planning.document import document
+from app.planning.plan_text import long_wait, sentences
+from tests.app.planning.asking import plan
+
+LLAMA = "meta-llama/Llama-3.1-8B"
+
+
+@pytest.mark.parametrize(
+    ("target", "users", "waits"),
+    [
+        ("interactivity > 30", 2000, True),
+        ("interactivity > 30, ttft < 600s", 2000, False),
+        ("interactivity > 30", 4, False),
+    ],
+)
+def test_a_long_wait_that_no_target_limits_is_said(target: str, users: int, waits: bool):
+    planned = plan(
+        LLAMA, system="h100", engine="vllm", concurrency=users, target=target, devices="1:1",
+        pools="aggregated", max_num_seqs=128, simulate=False,
+    )  # fmt: skip
+    named = document(planned.answer)
+    assert named["plans"]
+    assert bool(long_wait(named)) == waits
+    assert ("no target limits the wait" in "\n".join(sentences(named))) == waits
+
+
+def test_of_overloaded_deployments_the_one_that_sustains_most_is_named():
+    planned = plan(
+        LLAMA, system="h100", engine="vllm", rate=1000, target="tpot < 30ms", devices="4:4",
+        pools="aggregated", simulate=False,
+    )  # fmt: skip
+    candidates, (loser,) = planned.answer.found.candidates, planned.answer.losers
+    assert set(candidates.status.tolist()) == {"overloaded"} and loser.at is not None
+    load = candidates.columns["utilisation"]
+    assert load[loser.at] == load.min() < load.max()
