@@ -350,7 +350,7 @@ def _distinct(sizes: list[Array]) -> tuple[list[Array], Places | None]:
 
 
 _SIZES = ("sequences", "new_tokens", "cached_tokens", "prompt")
-_SHARES: ByIdentity[tuple[NDArray[np.str_], Array]] = ByIdentity(256)
+_SHARES: ByIdentity[tuple[NDArray[np.str_], Array]] = ByIdentity(64)
 
 
 def _shares(
