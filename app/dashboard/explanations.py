@@ -144,7 +144,7 @@ def for_your_scenario(setup: Setup) -> None:
         else:
             said = trust(caches.priced(as_batch(setup)))
         words = " · ".join(map(plain, setup_words(setup)))
-        st.markdown(f"**For your question** ({words}): {said}")
+        st.markdown(f"**For your scenario** ({words}): {said}")
 
 
 def trust_under_load(setup: Setup) -> str:

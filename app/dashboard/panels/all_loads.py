@@ -44,7 +44,7 @@ def all_loads(setup: Setup) -> None:
     for sentence in () if setup.if_fitted else load_curves.load_warnings(table, load):
         st.warning(plain(sentence), icon=":material/warning:")
     shown = load_curves.without_waiting(table, load)
-    mine = f"TP{tp} (this question)"
+    mine = f"TP{tp} (this scenario)"
     curves = {mine: shown}
     others = tuple(sorted({1, 2, 4, 8} - {tp}))
     for degree, other in load_curves.curves_at(setup, load, others).items():

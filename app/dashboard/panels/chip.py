@@ -113,7 +113,7 @@ def _basis() -> None:
     """Draw what the figures of the form are based on."""
     st.caption(page_text("hypothetical chip"))
     for memory in generations().values():
-        st.caption(f"{memory.name}: {quantities.bandwidth(memory.bytes_per_s)} a stack, "
+        st.caption(f"{memory.name}: {quantities.bandwidth(memory.bytes_per_s)} per stack, "
                    f"{plain(memory.source)}")  # fmt: skip
 
 

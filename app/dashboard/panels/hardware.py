@@ -117,7 +117,7 @@ def _chosen(name: str, system: System) -> None:
     st.button("Use it in the scenario", on_click=own_definitions.choose("systems", name),
               key="use_system", icon=":material/check:")  # fmt: skip
     if system.links:
-        st.caption(f"Wired: {plain(library_tables.wiring_words(system))}.")
+        st.caption(f"Links: {plain(library_tables.wiring_words(system))}.")
     st.caption(f"{peak_words(system)} {plain(latency_words(system))}")
     notes = system.assumptions
     if notes:

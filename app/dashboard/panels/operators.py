@@ -100,7 +100,7 @@ def detail(step: Step) -> None:
     op = operator_detail.mean_run(priced, row)
     st.subheader(op.name, anchor=False)
     st.caption(
-        f"{op.kind} · {builder_and_trace.operator_place(op)} · {op.count:,.0f} × a step · "
+        f"{op.kind} · {builder_and_trace.operator_place(op)} · {op.count:,.0f} × per step · "
         f"`{op.module or 'model'}`"
     )
     if flops := operator_detail.flops_formula(op):

@@ -237,7 +237,7 @@ def _chart(searched: Searched, answer: Answer) -> None:
     words = f"Opened as the scenario: **{plain(opened)}**. " if opened else ""
     more = f" {shown.left_out:,} points are not shown." if shown.left_out else ""
     st.caption(
-        f"{words}Filled points meet every target, a faint one {shown.faint}; the line is the exact "
+        f"{words}Filled points meet every target, faint ones {shown.faint}; the line is the exact "
         f"frontier of all deployments that run. Click a point to open it as the scenario.{more}"
     )
 

@@ -79,7 +79,7 @@ def show_watch(name: str, content: bytes) -> None:
     said = {name: getattr(scenario, name) for name in _SERVES}
     usual = {name: getattr(STANDARD, name) for name in _SERVES[2:]} | {"engine": None}
     words = [f"{k}={shlex.quote(str(v))}" for k, v in said.items() if v != usual.get(k) and v]
-    question = st.text_input("What serves", " ".join([*words, "window=60"]), key="watch_question")
+    question = st.text_input("Deployment", " ".join([*words, "window=60"]), key="watch_question")
     with saying_errors():
         if st.button("Watch", key="watch_start", disabled=is_running(JOB)):
             given = pairs(question)

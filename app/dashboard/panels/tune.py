@@ -27,7 +27,7 @@ def show_tuning() -> None:
     """Draw the form, the progress of its job and the result."""
     st.caption(page_text("tuning"))
     with st.form("tune_form"):
-        question = st.text_input("Question", _QUESTION, key="tune_question")
+        question = st.text_input("Scenario", _QUESTION, key="tune_question")
         settings = st.text_input("Settings to try", _SETTINGS, key="tune_settings")
         sent = st.form_submit_button("Dry run", disabled=is_running(JOB))
     with saying_errors():
