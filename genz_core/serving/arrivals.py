@@ -95,12 +95,17 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         waits = looks + np.minimum(decodes, 1.0) * batching.group_wait_steps(prompts)
         wait = (met / 2.0 + batching.ahead_steps * step) / lanes + waits * plain
         first = batching.host_s + busy * wait + own + batching.late_steps * plain
-        longer = _longer_s(batching, own, cycle, plain, longest)
+        if batching.mixed:
+            longer = _longer_s(batching, own, cycle, plain, longest)
+        else:
+            longer = _stalled_s(batching, beside_s, own, (cycle, plain, reading), full / room)
         decodes = np.minimum(per_s * (gaps * cycle + longer), batching.admitted)
     median = first - queue * (1.0 - median_share(used))
     gap = cycle + longer / np.maximum(gaps, 1e-9)
     if batching.ahead_steps and lanes == 1:
-        gap = plain + batching.beside_prompts() * (gap - plain)
+        # of answers of two tokens those beside prompts that the last step had no room for
+        beside_prompts = np.maximum(batching.beside_prompts(), used ** np.maximum(room / isl, 1.0))
+        gap = plain + beside_prompts * (gap - plain)
     return Paced(decodes, gap, first, np.minimum(median, first))
 
 
@@ -170,9 +175,12 @@ def _cycle_s(
     room = batching.room(none)
     arriving = per_s * ranks / lanes
     reading = one
+    alone_share = batching.beside_prompts() if batching.ahead_steps and lanes == 1 else 1.0
     for _ in range(_ROUNDS - 1):
         chain = np.exp(np.minimum(arriving * reading, MOST_READING))
         reads = -np.expm1(-arriving * plain) * chain
+        once = -np.expm1(-arriving * (plain + reading))
+        reads = once + alone_share * (reads - once)
         each = np.maximum(arriving * (plain / np.maximum(reads, 1e-12) + reading), 1.0)
         tokens = np.maximum(each / ranks, 1.0) * batching.isl
         part = np.minimum(tokens, room)
@@ -257,12 +265,42 @@ def _longer_s(batching: Batching, own: Array, cycle: Array, plain: Array, longes
     share = np.clip(1.0 - plain / cycle, 0.0, FULLEST) / batching.lanes
     later = np.maximum(gaps - (lag - 1.0) / 2.0, 0.0) / lag
     followed = share * (1.0 - share**later) / (1.0 - share) / batching.routed
-    # all arrivals are prefilled before a decode step, except one already planned
-    if not batching.mixed:
-        at_once = np.clip(gaps - batching.ahead_steps, share, 1.0)
-        followed = at_once * share / (1.0 - share) / batching.routed
     longer = np.maximum(own - cycle, 1e-12) * followed
     most = np.maximum(gaps * (longest - cycle), 1e-12)
     # the mean of what is left of an exponential tail that is cut off
     cut: Array = longer * -np.expm1(-most / np.maximum(longer, 1e-12))
     return cut
+
+
+def _stalled_s(
+    batching: Batching,
+    per_s: Array,
+    own: Array,
+    steps_s: tuple[Array, Array, Array],
+    token_s: Array,
+) -> Array:
+    """Total time by which the gaps of an answer exceed the same number of mean gaps [s], if prompts
+    come first.
+
+    The prompts that arrived during its own are prefilled before its first decode step, and so are
+    those that arrive meanwhile, except for a step that was already planned.  If a step holds all
+    that wait, e^x - 1 steps follow, where x is the number of arrivals during one; otherwise they
+    are served one by one, for a time of work / (1 - work) of its own.
+    own: steps that prefill its prompt, including the queue before it.  steps_s: mean gap, decode
+    step and prefill step.  token_s: of a prompt token in a full step.
+    """
+    cycle, plain, reading = steps_s
+    gaps, lanes, ranks = np.maximum(batching.steps - 1.0, 0.0), batching.lanes, batching.times.ranks
+    room = batching.room(np.zeros_like(own))
+    work = np.minimum(per_s * batching.isl * token_s / lanes, FULLEST) / lanes
+    arriving = np.minimum(per_s * ranks / lanes * reading, MOST_READING)
+    at_once = np.maximum(np.expm1(arriving) * reading - (cycle - plain), 0.0)
+    in_turn = np.maximum(own - cycle, 0.0) * work / (1.0 - work)
+    several = np.clip(room * ranks / batching.isl - 1.0, 0.0, 1.0)
+    planned = np.clip(gaps - batching.ahead_steps, work, 1.0)
+    if lanes == 1:
+        planned = np.where(batching.isl > room, 1.0, planned * batching.beside_prompts())
+    longer = planned * np.maximum(in_turn, several * at_once) / batching.routed
+    # at most the admitted requests decode
+    most = batching.admitted / np.maximum(per_s, 1e-12) - gaps * cycle
+    return np.clip(longer, 0.0, np.maximum(most, 0.0))

@@ -254,6 +254,9 @@ def _paced(
         mean = np.minimum(apart + together * (wave - apart), np.maximum(least, 0.0))
         median = np.where(together > 0.5, mean, np.minimum(median, mean))
         lasts = np.minimum(admitted / served, users / served - mean * (late - 1.0))
+        # those in step take a session, and a step planned while one of theirs returned
+        in_step = session + batching.ahead_steps * pace.plain_s
+        lasts = lasts + together * np.minimum(in_step - lasts, 0.0)
         cycle = (lasts - mean) / gaps
     return mean, median, cycle
 

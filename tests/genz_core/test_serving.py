@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hardware_db
@@ -14,6 +15,7 @@ import model_registry
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.serving import Traffic, sequences_that_fit, serve
+from genz_core.serving.simulation import Requests, simulate
 from genz_core.types import Parallelism, Workload
 from genz_core.workload import decode, estimate, prefill
 from tests.draws import cases
@@ -244,16 +246,47 @@ def test_throughput_never_falls_because_more_users_wait(model, system, load):
 @settings(max_examples=cases(40))
 @given(load=loads())
 def test_a_doubling_of_users_brings_hardly_more_than_the_one_before(model, system, load):
-    """A server saturates once: at the limit of its memory or of its steps, it gains
-    nothing more.  Short answers are in step from some number of users on; fewer of them take
-    turns, or delay each other more.
+    """A server saturates once: at the limit of its memory or of its steps, it gains nothing more.
+    Fewer users of two-token answers take turns, and equal answers fall in step, see below.
     """
     engine, lengths = load
+    osl = max(lengths["osl"], 2)
+    equal = math.ceil(osl * lengths["length_ratio"]) == osl
+    assume(engine.mixed_steps or engine.host_request_s or not equal)
     users = 2 ** np.arange(13)
-    served = closed(model, system, users, engine, **lengths | {"osl": max(lengths["osl"], 2)})
+    served = closed(model, system, users, engine, **lengths | {"osl": osl})
     brings = served.output_tokens_per_s[1:] / served.output_tokens_per_s[:-1]
-    most = 1.25 if lengths["osl"] >= 20 else 1.7
+    most = 1.25 if osl > 2 else 1.4
     assert np.all(brings[1:] < most * brings[:-1])
+
+
+@pytest.mark.parametrize("isl, osl", [(1, 7), (100, 7), (1, 9), (1000, 10)])
+def test_equal_answers_fall_in_step_where_they_do_in_a_simulation(model, system, isl, osl):
+    """If prompts come first and users return at once, each prompt of five stalls the answers of the
+    other four; with as many users as steps all prompts are prefilled together.
+    """
+    engine = replace(ENGINE, mixed_steps=False, chunk_tokens=8192, host_request_s=0.0)
+    users = np.array([1, 3, 4, 12, 16, 32])
+    served = closed(model, system, users, engine, isl=isl, osl=osl, length_ratio=1.0)
+    for number, e2e_s, tpot_s in zip(users, served.e2e_s, served.tpot_s, strict=True):
+        seen = simulated(
+            model, system, replace(engine, scheduler="sglang"), number, isl, osl, e2e_s
+        )
+        assert e2e_s == pytest.approx(seen["e2e_mean_s"], rel=0.1), number
+        if number > osl:
+            assert tpot_s == pytest.approx(seen["tpot_mean_s"], rel=0.1), number
+
+
+def simulated(model, system, engine, users, isl, osl, start_s):
+    """Figures of a steady loop of equal requests."""
+    count, warm = 200, int(20 * users)
+    sent = np.zeros(warm + count + 2 * users)
+    load = Requests(sent, np.full(sent.size, float(isl)), np.full(sent.size, float(osl)))
+    counted = range(warm, warm + count)
+    return simulate(
+        model, system, load, None, engine,
+        concurrency=int(users), start_s=float(start_s), counted=counted,
+    ).summary()  # fmt: skip
 
 
 @settings(max_examples=cases(25))

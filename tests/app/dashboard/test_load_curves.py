@@ -77,8 +77,8 @@ def test_the_batch_of_a_static_scenario_plays_no_part_under_load(load: str):
 @pytest.mark.parametrize("users", [16.0, 17.0])
 def test_a_load_on_the_curve_and_one_beside_it_are_what_serving_it_alone_gives(users: float):
     scenario = Question(engine="vllm", batch=16)
-    row = load_curves.one_load(Setup(scenario), "concurrency", users)
     asked = replace(scenario, batch=1, concurrency=users)
+    row = load_curves.one_load(Setup(asked))
     alone = served(as_calibrated(resolve(asked)))
     assert row["ttft_s"] == pytest.approx(float(alone.ttft_s[0]))
     assert row["tpot_s"] == pytest.approx(float(alone.tpot_s[0]))
