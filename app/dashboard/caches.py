@@ -133,7 +133,7 @@ def deployed(setup: Setup) -> Resolved:
     return completed(found if setup.scenario.kind == "batch" else as_calibrated(found), {})
 
 
-@by_setup(64)
+@by_setup(32)
 def priced(setup: Setup) -> Estimate:
     """The estimate of a setup, one configuration.
 
@@ -143,7 +143,7 @@ def priced(setup: Setup) -> Estimate:
     return estimate_resolved(deployed(setup))
 
 
-@by_setup(16)
+@by_setup(8)
 def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
     """The estimate of a setup with `axis` ("batch" or "isl") running over `values`."""
     return estimate_resolved(deployed(setup), **{axis: np.array(values, dtype=float)})

@@ -110,7 +110,7 @@ def basis(setup: Setup) -> str:
     return scenario.basis(caches.deployed(_any_load(setup)))
 
 
-@caches.by_setup(64, _any_load)
+@caches.by_setup(32, _any_load)
 def curve(setup: Setup, load: str) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
 
@@ -183,7 +183,7 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
         found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
 
 
-@caches.by_setup(32, _any_load)
+@caches.by_setup(8, _any_load)
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
     try:

@@ -73,8 +73,8 @@ class Priced:
 
 
 #: Inputs of the page that stay the same objects between redraws.
-_PRICED, _COMPARED = ByIdentity[Priced](8), ByIdentity[Comparison](8)
-_SPENT = ByIdentity[tuple[TimeReport, ...]](8)
+_PRICED, _COMPARED = ByIdentity[Priced](4), ByIdentity[Comparison](4)
+_SPENT = ByIdentity[tuple[TimeReport, ...]](4)
 #: The facts in reports, which no question changes.
 _FACTS = ByIdentity[tuple[Known, ...]](8)
 
