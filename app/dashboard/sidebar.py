@@ -12,6 +12,7 @@ from app.dashboard import (
     export,
     load_curves,
     near_names,
+    old_links,
     open_point,
     own_definitions,
     phrases,
@@ -43,6 +44,7 @@ def sidebar() -> None:
     """Draw unreadable files of the user and the scenario's controls; store their setup, or its
     error, for the page.
     """
+    old_links.take()
     search_form.take_lists()
     open_point.take_next()
     export.mark_charts("")
