@@ -99,7 +99,7 @@ class Deployment:
 
 
 _DEPLOYMENTS: ByIdentity[Deployment] = ByIdentity()
-_GRAPHS: ByIdentity[Graph] = ByIdentity()
+_GRAPHS: ByIdentity[Graph] = ByIdentity(16)
 
 
 def deploy(model: Model, system: System, engine: EngineProfile | None = None) -> Deployment:

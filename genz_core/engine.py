@@ -167,11 +167,11 @@ class EngineProfile:
 
     kernel_floor_s: start and drain of one kernel inside this engine's graphs.
     launch_s: host time to launch an operator; it is hidden behind a longer preceding operator.
-    thin_products: products of few rows have special kernels in every format.
-    compute_efficiency, memory_efficiency: rates of its kernels over those that the system's
-    latency profile was fitted on.  These and the three below are relative to the profile's
-    measured kernels, not shares of the peak: above one where the engine's kernels are faster.
-    In any case, no kernel takes less than its roofline bound.
+    thin_products: matrix products with few rows have special kernels in every format.
+    compute_efficiency, memory_efficiency: rates of its kernels over those of the kernels that the
+    system's latency profile was fitted to.  These and the three below are relative to the profile,
+    not shares of the peak, and above one if the engine's kernels are faster.  No kernel takes less
+    than its roofline bound.
     attention_efficiency: likewise for its prefill attention, on top of compute_efficiency.
     four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's, where
     the hardware multiplies in 4 bits.  expert_efficiency: likewise for experts with 4-bit weights,
@@ -188,25 +188,24 @@ class EngineProfile:
     scheduler: the policy that a simulation runs (`genz_core.serving.simulation.policies`).
     chunk_tokens: most tokens of a step, 0 for as many as the longest prompt has.  mixed_steps:
     prompts and decodes share a step (otherwise prefill goes first and decodes wait).
-    chunked_prefill: whether a prompt that does not fit the rest of a step is cut; None for what its
-    scheduler does by default.  chunking_option: whether it has an option that changes that.
-    whole_tokens: most tokens of a step where it cuts prompts by default and is told not to, 0 for
-    `chunk_tokens`; a step then holds a whole sequence in any case.
-    max_sequences: most sequences of a step.  memory_fraction: share of the device's memory that the
-    engine takes; free_share: share of the rest after the weights that the cache takes.
+    chunked_prefill: whether a prompt that does not fit into a step is prefilled in chunks; None for
+    the scheduler's default.  chunking_option: whether the engine has an option for it.
+    whole_tokens: most tokens of a step if chunked prefill, the default, is switched off, 0 for
+    `chunk_tokens`; a step then always has room for a whole sequence.
+    max_sequences: most sequences of a step.  memory_fraction: share of device memory that the
+    engine uses; free_share: share of the memory left by the weights that the cache uses.
     reserve_bytes: runtime context, graphs and workspace inside that memory; less on small devices,
     see `genz_core.capacity.memory.RESERVE_SHARE`.
     shared_beside: shared experts run while the routed ones do, see `genz_core.beside`.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
-    cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
-    for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
-    the model's own type ("model"), unless the weights' format implies one.
-    held_share: share of a stream interval for which a first token is held back.  ahead_steps: steps
-    that the scheduler plans ahead of the device, for which a new request waits while others run;
+    cache is reserved on admission.  kv_cache: format of the cache if the user chose only a weight
+    format: that of published checkpoints with this weight format ("checkpoint"), or the model's own
+    type ("model"), unless the weight format implies one.
+    held_share: share of a stream interval by which the first token is delayed.  ahead_steps: steps
+    that the scheduler plans ahead of the device; a new request waits for them while others run;
     none in a pipeline.
-    hand_over_steps: steps that a busy decode worker runs between the arrival of a prompt's cache
-    and its admission: the scheduler checks once a step what the pools have negotiated, allocated
-    and sent.
+    hand_over_steps: steps that a busy decode worker runs between the arrival of a prompt's KV cache
+    and its admission, because the scheduler checks for transfers once per step.
     step_jitter, delivery_jitter: of a simulation's clock, shares of a step's time; see
     `genz_core.serving.simulation.jitter`.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
@@ -215,7 +214,7 @@ class EngineProfile:
     on_start: defaults that its server chooses by the memory of a device, in order of precedence;
     `genz_core.deployment.as_server` applies them.
     loads: published checkpoints that it loads in another format.
-    pads: sizes that it pads where a degree does not divide them, others it refuses; and windows.
+    pads: sizes that it pads if a degree does not divide them (others are refused); and windows.
     `genz_core.deploy` tells the model.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
@@ -223,9 +222,8 @@ class EngineProfile:
     under load, three at least) or "own_few", "recipe" (this model and format), "device", or "".
     recipe: measured over predicted figures under load, ones where none was measured.
     neighbours: measured runs of the model, which correct figures under load.
-    version: release, build or month (YYYY-MM) that runs, "" where it is not stated; era: of the
-    engine's history that it belongs to, "" for today's; unmeasured: no run of a release like it
-    was measured.
+    version: release, build or month (YYYY-MM) that runs, "" where it is not stated; era: the era
+    that the version belongs to, "" for today's; unmeasured: no run of such a release was measured.
     """
 
     name: str = "generic"
@@ -282,13 +280,13 @@ class EngineProfile:
 
     @property
     def whole_prompts(self) -> bool:
-        """Whether prompts are never cut: each is prefilled in a single step."""
+        """Whether prompts are never prefilled in chunks: each takes a single step."""
         if self.chunked_prefill is None:
             return not cuts_prompts(self.scheduler)
         return not self.chunked_prefill
 
     def cutting_prompts(self, cut: bool) -> EngineProfile:
-        """The engine told to cut prompts or not; the engine itself if it does so by default.
+        """The engine with chunked prefill on or off; unchanged if that is its default.
 
         Raises:
             InvalidValue: it has no such option.

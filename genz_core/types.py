@@ -112,10 +112,10 @@ class Parallelism:
     moe_tp * ep = tp * dp; moe_tp None means tp * dp / ep.  cp: context parallel (sequence of one
     request split over devices).  sequence_parallel: norms and residuals split over tp, the
     all-reduce done as reduce-scatter and all-gather.  micro_batches: of a pipelined step; 0 means
-    one per stage.  expert_imbalance: routed rows of the busiest ep rank over the mean of all ranks
-    after balancing (1: even); the others wait for it.  redundant_experts: copies of busy experts
-    beside the model's own, so that ep divides all of them.
-    overlap: work that runs during the exchange of tokens with experts, see
+    one per stage.  expert_imbalance: tokens routed to the busiest ep rank over the mean of all
+    ranks after balancing (1: even); the other ranks wait for it.  redundant_experts: copies of busy
+    experts; ep divides experts plus copies.
+    overlap: work that runs during the all-to-all of the experts, see
     `genz_core.steps.overlap`.
     order: degrees in the order in which devices are numbered, innermost first, see
     `genz_core.models.degrees.stride_of`.

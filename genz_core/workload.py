@@ -55,7 +55,7 @@ ENCODERS = ("encoder.", "vision.")
 class Estimate:
     """A workload priced on a system; every figure is an array [configs].
 
-    prefill: the step that reads the prompts.  decode: the mean step over the output.
+    prefill: the step that processes the prompts.  decode: the mean step over the output.
     status: "ok" or a reason code per configuration; times of invalid ones are NaN, except for codes
     in `WITH_TIMES`.
     correction: correction of the steps by measured runs, which the times include.
@@ -123,8 +123,7 @@ class Estimate:
 
     @property
     def tpot_s(self) -> Array:
-        """Mean time per token over the output [s]: that of a decode step, less where drafts are
-        accepted.
+        """Mean time per output token [s]: that of a decode step, less with accepted draft tokens.
 
         NaN for an encoder, which generates none.
         """
@@ -152,7 +151,7 @@ class Estimate:
 
     @property
     def encoder_s(self) -> Array:
-        """Part of TTFT in the encoder of a prompt that precedes a decoder [s]; 0 without one."""
+        """Encoder time within TTFT, for models with an encoder [s]; otherwise 0."""
         rows = np.array([op.module.startswith(ENCODERS) for op in self.prefill.outline.ops])
         return self._masked(self.prefill.operators_s[rows].sum(0))
 

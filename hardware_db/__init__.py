@@ -78,7 +78,7 @@ def names() -> list[str]:
 
 
 def variants(name: str) -> tuple[str, ...]:
-    """Slugs of the systems that a name fits, starting with the one that it is taken for.
+    """Slugs of the systems that match a name; the first is the one that is used.
 
     >>> variants("H100")
     ('h100-sxm5-80gb', 'h100-nvl-94gb', 'h100-pcie-80gb')

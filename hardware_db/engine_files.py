@@ -92,7 +92,7 @@ def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> 
 
 
 def ran_otherwise(name: str, version: str) -> bool:
-    """Whether this version of an engine has other constants or defaults than today's.
+    """Whether this version of an engine has other constants or defaults than the current one.
 
     Raises:
         UnknownEngine: see `engine_facts`.
@@ -215,7 +215,7 @@ def _require_release(
 
 
 def default_engine(system: System) -> str:
-    """The engine for a question that names none: vllm where it runs, otherwise generic."""
+    """The default engine of a system: vllm if it runs there, otherwise generic."""
     record = own_engines().announced().records.get(_DEFAULT) or _shipped(_DEFAULT)
     return _DEFAULT if record.runs_on and system in record.runs_on else GENERIC
 

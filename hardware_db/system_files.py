@@ -108,7 +108,7 @@ def note(name: str) -> str:
 
 
 def variants(name: str) -> tuple[str, ...]:
-    """Slugs of the systems that a name fits, starting with the one that it is taken for.
+    """Slugs of the systems that match a name; the first is the one that is used.
 
     Raises:
         UnknownSystem: as `find`.

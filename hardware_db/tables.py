@@ -28,11 +28,15 @@ def folder(folder_name: TableFolder) -> Path:
 
 @cache
 def table(folder_name: TableFolder, name: str) -> tuple[dict[str, str], ...]:
-    """Rows of a table, {column: text} each; empty if `name`.csv does not exist."""
+    """Rows of a table, {column: text} each, equal texts one object; empty if `name`.csv does not
+    exist.
+    """
     path = folder(folder_name) / f"{name}.csv"
     if not path.is_file():
         return ()
-    return tuple(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    same: dict[str, str] = {}
+    return tuple({column: same.setdefault(text, text) for column, text in r.items()} for r in rows)
 
 
 @dataclass(frozen=True, slots=True)

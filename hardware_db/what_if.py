@@ -23,8 +23,7 @@ def what_if(
 ) -> System:
     """The system with its resources multiplied; its name and assumptions state the factors.
 
-    The same system and factors give the same object, so that what was compiled for it is found
-    again.
+    The same system and factors give the same object, so compiled plans are reused.
 
     Args:
         peak: factor of every dense peak.  bandwidth, capacity: of the memory.

@@ -14,7 +14,7 @@ from app.question.verbs import VERBS
 
 ROOT = Path(__file__).resolve().parents[1]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-SECTION = GLOSSARY.split("## One word a concept")[1].split("\n## ")[0]
+SECTION = GLOSSARY.split("## Names of parameters and columns")[1].split("\n## ")[0]
 #: {concept: (its words, the names that are not used)}, of the glossary's table.
 CONCEPTS = {
     cells[1].strip(): (re.findall(r"`(\w+)`", cells[2]), re.findall(r"`(\w+)`", cells[3]))

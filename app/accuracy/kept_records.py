@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import app
 import genz_core
@@ -36,10 +37,16 @@ _PACKAGES = (app, genz_core, hardware_db, model_registry)
 
 def read(area: str) -> list[Row] | None:
     """The records of an area as they were kept; None if this edition kept none, or the file is
-    damaged.
+    damaged.  Equal texts are one object: most repeat, and a server holds them all.
     """
+    same: dict[str, str] = {}
+
+    def row(pairs: list[tuple[str, Any]]) -> Row:
+        return {k: same.setdefault(v, v) if isinstance(v, str) else v for k, v in pairs}
+
     with suppress(OSError, ValueError):
-        found: list[Row] = json.loads(_path(area).read_text(encoding="utf-8"))
+        text = _path(area).read_text(encoding="utf-8")
+        found: list[Row] = json.loads(text, object_pairs_hook=row)
         return found
     return None
 

@@ -18,7 +18,7 @@ def document(rows: Sequence[Row], day: str = "") -> str:
     """
     apart = sum(bool(row["prefill"]) for row in rows)
     parts = [
-        "# The closed form of serving beside the simulation",
+        "# Closed form of serving compared with the simulation",
         f"Written by `ridgeline validate simulation --count {len(rows) - apart} "
         f"--write-docs docs/closed-form.md`, {day or today()}.",
         "`ridgeline serve` evaluates equations in milliseconds; `ridgeline simulate` runs an "
@@ -27,20 +27,20 @@ def document(rows: Sequence[Row], day: str = "") -> str:
         f"(dense, experts, latent attention), {len(simulation_grid.SYSTEMS)} systems, "
         f"{len(simulation_grid.ENGINES)} engines, one to eight devices in tensor, pipeline, data "
         "and expert parallel, prompts of 16 to 32k tokens, outputs of 1 to 4k. Lengths vary by "
-        "10 % around the mean (the default), or are uniform between 1.0, 0.8 or 0.5 of the longest "
-        "and the longest. Closed loops have between one user and twice as many as fit. Open loops "
-        "have arrivals at 10 to 90 % of the rate that the closed form sustains, so their "
-        "throughput is that rate; both methods answer for the same drawn arrivals. Loads are in "
-        "steady state: users start one after the other, and the time in which a deployment fills "
-        f"or empties does not count. {apart} more deployments have one to six prefill workers. "
+        "10 % around the mean (the default), or are uniform between 1.0, 0.8 or 0.5 times the "
+        "maximum and the maximum. Closed loops have between one user and twice the number that "
+        "fits into the KV cache. Open loops have a rate of 10 to 90 % of the highest rate that "
+        "the closed form sustains; both methods use the same random arrivals. Loads are in steady "
+        f"state: users start one after the other, and ramp-up and ramp-down do not count. {apart} "
+        "more deployments have one to six prefill workers. "
         "Neither method applies corrections measured on an engine and device. An error is "
         "closed form / simulated - 1.",
         render(simulation_grid.summary(rows), TableFormat.markdown),
         "## Where they differ",
-        "Deployments with a figure outside the limits, by the likely reason. Trust the simulation "
-        "for these.",
+        "Deployments with a figure outside the limits, by likely reason; for these, use the "
+        "simulation.",
         render(simulation_grid.exceptions(rows), TableFormat.markdown),
-        f"The {_WORST} furthest, as ratios:",
+        f"The {_WORST} largest deviations, as ratios:",
         render(_brief(simulation_grid.furthest(rows, _WORST)), TableFormat.markdown),
     ]
     return "\n\n".join(parts) + "\n"

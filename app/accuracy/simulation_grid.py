@@ -228,15 +228,15 @@ def reason(case: Case, row: Row, preemptions: float) -> str:
     if not outside(row):
         return ""
     if q.osl < _FEW_GAPS:
-        return "short outputs: with few tokens, one or two steps with prompts decide TPOT"
+        return "short outputs: one or two steps with a prefill dominate TPOT"
     if preemptions:
         return "preemption: sequences are stopped and recomputed"
     if q.engine == "trtllm" and q.isl > 2000:
-        return "whole prompts: one that does not fit next to the decodes blocks the queue"
+        return "no chunked prefill: a prompt that does not fit next to the decodes blocks the queue"
     if case.share > _NEAR_ITS_RATE:
         return "near the sustainable rate: the queue length depends on a few arrivals"
     if q.pp > 1:
-        return "pipeline: lanes with unequal work wait for a stage"
+        return "pipeline: micro-batches with unequal work wait for a stage"
     if row["users"] < _FEW_USERS * q.dp * q.replicas:
         return "few users: their prompts do not arrive as a Poisson stream"
     if row["users"] >= 0.5 * case.room:
@@ -244,7 +244,7 @@ def reason(case: Case, row: Row, preemptions: float) -> str:
     if case.pools:
         return "pools: prompts queue for prefill workers differently from the closed form's model"
     if q.engine == "sglang":
-        return "prompts first: requests prefilled together may or may not end together"
+        return "prefill first: requests prefilled together may or may not end together"
     return "ranks and steps: arrivals group differently from the closed form's model"
 
 

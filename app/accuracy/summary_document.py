@@ -39,8 +39,8 @@ _SATURATED = (
     "simulation from the first request to the end of the last: the batch fills and drains as in "
     "the run. TensorRT-LLM's benchmark uses chunked prefill, and so does its simulation. The "
     "sources do not state the number of concurrent requests or the engine limits, which their "
-    "authors tuned; the simulation uses the defaults of the engine's server. None of these runs "
-    "was used in a fit."
+    "authors tuned; the simulation uses the defaults of the engine's server. These runs were "
+    "not used in any fit."
 )
 _APART = (
     "Mean TTFT and TPOT of closed-loop runs with separate prefill workers, compared with their "

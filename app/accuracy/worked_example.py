@@ -198,7 +198,7 @@ def _bound(work: WorkedExample) -> str:
 
 #: Description of each term of a price; see the stages of `genz_core.latency`.
 _TERM_WORDS: Mapping[str, str] = {
-    "compute": "arithmetic, tiles rounded up",
+    "compute": "arithmetic, rounded up to whole tiles",
     "memory": "traffic at the bandwidth that kernels reach",
     "k_loop": "latency of the loop over K",
     "key_steps": "latency of the steps over the keys",
@@ -215,7 +215,7 @@ _TERM_WORDS: Mapping[str, str] = {
     "transfer": "bytes over the links",
     "launch": "launch, or the engine's floor of a kernel",
     "host_launch": "waiting for the host's launch",
-    "to_the_bound": "no less than the bound",
+    "to_the_bound": "raised to the bound",
 }
 
 
@@ -226,7 +226,7 @@ def _expected(work: WorkedExample, step_name: str) -> str:
         times = ", ".join(
             f"{_TERM_WORDS.get(name, name)} {quantities.seconds(time)}" for name, time in stages
         )
-        lines.append(f"Side by side run: {times}")
+        lines.append(f"These overlap: {times}")
     parts = [f"{quantities.seconds(float(work.price.terms[name]))} ({words})"
              for name, words in _TERM_WORDS.items()
              if float(work.price.terms.get(name, 0.0)) > 1e-6 * work.expected_s]  # fmt: skip
@@ -237,7 +237,7 @@ def _expected(work: WorkedExample, step_name: str) -> str:
 
 def _result(work: WorkedExample, step_name: str) -> str:
     if not work.expected_s:
-        return "Nothing to do here: it takes no time"
+        return "No work here, so it takes no time"
     beyond = f", {work.expected_s / work.bound_s:.2f} × its bound" if work.bound_s else ""
     runs = f"{work.runs:,.0f} run{'s' if work.runs != 1 else ''}"
     return (
@@ -292,7 +292,7 @@ def step_markdown(estimate: Estimate, phase: str) -> str:
     words += f" + host {quantities.seconds(host)}"
     if learned := float(step.learned_s[0]):
         sign = "+" if learned > 0 else "−"
-        words += f" {sign} {quantities.seconds(abs(learned))}, as measured runs of near loads teach"
+        words += f" {sign} {quantities.seconds(abs(learned))}, the correction by measured runs"
     words += f" = {_trusted(whole)}"
     if phase == "prefill":
         ttft = _trusted(intervals.latency(estimate, "ttft_s"))

@@ -49,14 +49,14 @@ def _head(priced: Estimate) -> str:
     return (
         "# How a number is made\n\n"
         "Written by `ridgeline validate --write-docs docs/accuracy.md` from the constants that "
-        "ship; a test computes its figures again.\n\n"
+        "ship; a test checks its figures.\n\n"
         f"The case: **{s.model}** on one **{priced.system.name}**, bf16, engine `{s.engine}`, "
         f"batch {s.batch}, {s.isl:,} tokens in, {s.osl} out. `ridgeline estimate {s.model} "
         f"--engine {s.engine} --osl {s.osl}` prints its result; the page *Accuracy*, view *How a "
         "number is "
-        "made*, shows the same walk for any operator of any scenario.\n\n"
-        f"We follow one operator, `{OPERATOR}`: the two matrix products at the entrance of the "
-        "feed-forward block, run as one, once in each of the 32 layers."
+        "made*, shows the same steps for any operator of any scenario.\n\n"
+        f"This page follows one operator, `{OPERATOR}`: the fused gate and up projections of the "
+        "feed-forward block, which run once in each of the 32 layers."
     )
 
 
@@ -68,7 +68,7 @@ def _counted(work: WorkedExample) -> str:
         f"{n:,}, k = {k:,}.\n\n"
         f"- FLOPs = 2 m n k = **{work.flops:,.0f}** ({quantities.flops(work.flops)})\n"
         f"- bytes = 2 (m k + k n + m n) = **{work.bytes:,.0f}** ({quantities.size(work.bytes)}), "
-        "two bytes an element, each operand once\n"
+        "two bytes per element, each operand once\n"
         f"- intensity = {work.flops / work.bytes:.1f} FLOP/byte"
     )
 
@@ -77,7 +77,7 @@ def _bounded(prefill: WorkedExample, decode: WorkedExample) -> str:
     ridge = prefill.bound_flops_per_s / prefill.memory_bytes_per_s
     return (
         "## 2. From work to the bound\n\n"
-        "The bound is what physics allows: the slower of arithmetic and memory.\n\n"
+        "The bound is the hardware limit: the slower of arithmetic and memory traffic.\n\n"
         f"- {prefill.flops:,.0f} FLOP / {prefill.bound_flops_per_s / 1e12:.1f} TFLOP/s (the peak "
         f"of {prefill.peak_flops_per_s / 1e12:.1f} at the highest clock) = "
         f"{_us(prefill.compute_s)}\n"
@@ -100,7 +100,7 @@ def _priced(work: WorkedExample) -> str:
     area = work.stage("compute") / (2.0 * k * per_flop + store)
     body = _p_norm(p.overlap, work.stage("compute"), work.stage("memory"))
     return (
-        "## 3. From the bound to what to expect\n\n"
+        "## 3. From the bound to the prediction\n\n"
         "Kernels do not reach the peak. The latency model of matrix products "
         f"(`genz_core/latency/gemm.py`) is\n\n```text\n{work.equation}\n```\n\n"
         f"with the constants `{work.constants_key}` of this device's profile: "
@@ -127,8 +127,8 @@ def _decode(work: WorkedExample) -> str:
     body = _p_norm(p.overlap, work.stage("compute"), work.stage("memory"))
     return (
         f"For the one token of a decode step t_memory = {_us(work.memory_s)} / "
-        f"{p.memory_efficiency:.5g} = {_us(work.stage('memory'))} leads, t_compute = "
-        f"{_us(work.stage('compute'))} for a tile that is nearly empty: p_norm = {_us(body)}, "
+        f"{p.memory_efficiency:.5g} = {_us(work.stage('memory'))} dominates; t_compute = "
+        f"{_us(work.stage('compute'))}, because the tile is nearly empty: p_norm = {_us(body)}, "
         f"with K loop and floor **{_us(work.expected_s)}**, "
         f"{work.expected_s / work.bound_s:.2f} × its bound."
     )
@@ -137,19 +137,19 @@ def _decode(work: WorkedExample) -> str:
 def _trust(work: WorkedExample) -> str:
     fit = work.price.constants.fit
     return (
-        "## 4. How far to trust it\n\n"
-        f"The constants were fitted on {fit.points:,} measured products of this device and tried "
-        f"on {fit.held_out_points:,} others: mean error {100 * (fit.held_out_mape or 0):.1f} % "
-        f"({fit.data_set.partition(':')[0]}, {fit.date}). From residuals on shapes that fitted "
-        f"nothing, four of five measurements of such a product lie within {work.expected.trust}."
+        f"## 4. The interval\n\nThe constants were fitted on {fit.points:,} measured matrix "
+        f"products of this device and tested on {fit.held_out_points:,} others: mean error "
+        f"{100 * (fit.held_out_mape or 0):.1f} % ({fit.data_set.partition(':')[0]}, {fit.date}). "
+        "From residuals on shapes not used in the fit, four of five measurements of such a "
+        f"product lie within {work.expected.trust}."
     )
 
 
 def _steps(priced: Estimate) -> str:
     return (
         "## 5. From operators to a step\n\n"
-        "Each operator's time × its runs, summed, and the host's time for one step. Four of five "
-        "measurements of an operator lie within the ends of its last column.\n\n"
+        "A step is the sum of each operator's time × its runs, plus host time. Four of five "
+        "measurements of an operator lie within the interval in the last column.\n\n"
         f"Prefill, {_total(priced.prefill)}:\n\n{_table(priced.prefill)}\n\n"
         f"Decode, the mean step over the output, {_total(priced.decode)}:\n\n"
         f"{_table(priced.decode)}"
@@ -185,15 +185,15 @@ def _latencies(priced: Estimate) -> str:
         name: intervals.latency(priced, f"{name}_s").trust for name in ("ttft", "tpot", "e2e")
     }
     return (
-        "## 6. From steps to what a user feels\n\n"
-        f"- TTFT = prefill = **{_ms(ttft)}**; a server adds the host's time of a request, and a "
-        "wait\n"
+        "## 6. From steps to user-visible latencies\n\n"
+        f"- TTFT = prefill = **{_ms(ttft)}**; a server adds host time per request and "
+        "queueing\n"
         f"- TPOT = mean decode step, while the context grows from {SCENARIO.isl:,} to "
         f"{SCENARIO.isl + SCENARIO.osl:,} tokens = **{_ms(tpot)}**\n"
         f"- E2E = TTFT + TPOT × ({SCENARIO.osl} − 1) = **{_ms(e2e)}**\n\n"
-        "Whole steps miss by more than their operators do: what the host, the scheduler and the "
-        "engine's version add is less well known than a kernel. From measured batches not used in "
-        "the fit, on devices of this tier, four of five lie within "
+        "Errors of whole steps are larger than those of operators, because the overhead of host, "
+        "scheduler and engine version is less well known than a kernel. Four of five measured "
+        "batches not used in the fit, on devices of this tier, lie within "
         + ", ".join(f"{name.upper()} {trust}" for name, trust in trusted.items())
         + "."
     )
@@ -201,9 +201,9 @@ def _latencies(priced: Estimate) -> str:
 
 def _elsewhere() -> str:
     return (
-        "Attention, experts, scans and collectives have models of their own beside the one above, "
-        "each with its equation in its docstring. Under load, `genz_core/serving/closed_form.py` "
-        "adds what other requests cost. How far off all of it is: [accuracy](accuracy.md)."
+        "Attention, experts, scans and collectives have their own latency models, with equations "
+        "in their docstrings. Under load, `genz_core/serving/closed_form.py` adds the effect of "
+        "other requests. Errors of all models: [accuracy](accuracy.md)."
     )
 
 

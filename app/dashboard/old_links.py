@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st
 
-from app.dashboard import search_form
 from app.question.parameters import PARAMETERS
 
 #: The present controls for the value of an old key.
@@ -50,15 +49,8 @@ def take() -> None:
     keys = [key for key in st.query_params if key in old or key.startswith(_RENT)]
     if st.query_params.get("compare_by") == "Pinned":
         keys.append("compare_by")
-    lists = [name for name in search_form.AMONG if "," in ",".join(st.query_params.get_all(name))
-             or len(st.query_params.get_all(name)) > 1]  # fmt: skip
-    if not keys and not lists:
+    if not keys:
         return
-    # if the form has one value and the link several, the search chooses among them
-    for name in lists:
-        texts = [one.strip() for one in ",".join(st.query_params.get_all(name)).split(",")]
-        st.query_params[name] = texts[0]
-        st.query_params[search_form.AMONG[name][0]] = texts
     found = {key: st.query_params.get_all(key) for key in keys}
     for key in keys:
         del st.query_params[key]

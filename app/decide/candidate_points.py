@@ -91,7 +91,7 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
         _near(guides(targets, x), across),
         _near(guides(targets, y), upwards),
         int(drawn.sum() - kept.sum()),
-        "misses a target or is not validated" if unknown.any() else "misses a target",
+        "miss a target or are not validated" if unknown.any() else "miss a target",
     )  # fmt: skip
 
 

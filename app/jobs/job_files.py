@@ -19,6 +19,8 @@ Work = Callable[..., Any]
 
 _ORDER, _RESULT = "order.pickle", "result.pickle"
 _PROGRESS, _OUTCOME, _CANCEL = "progress.json", "outcome.json", "cancel"
+#: Of pickles; arrays read from one of 5 are views of buffers, three more objects each.
+_PROTOCOL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class JobFiles:
     def _write_pickle(self, name: str, value: Any) -> int:
         draft = self.folder / f"{name}.part"
         with draft.open("wb") as file:
-            pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
+            pickle.dump(value, file, protocol=_PROTOCOL)
         size = draft.stat().st_size
         os.replace(draft, self.folder / name)
         return size

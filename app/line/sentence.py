@@ -17,7 +17,7 @@ _PLACED = frozenset(
      "target", "devices", "system", "engine", "engine_version", *_DEGREES, "use")
 )  # fmt: skip
 #: Text for an empty value among several.
-_UNSAID = {"weights": "the checkpoint's format", "engine": "its usual engine"}
+_UNSAID = {"weights": "the checkpoint's format", "engine": "its default engine"}
 _VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simulate": "Simulate",
                "sensitivity": "Vary", "economics": "Price", "scale": "Follow the load of",
                "availability": "Keep up"}  # fmt: skip
@@ -101,7 +101,7 @@ def _parts(
     if q.target:
         yield "with", " and ".join(map(str, q.target)), ("target",)
     yield "on", _devices(q, verb, of("system"), searched), ("system", *_DEGREES, "devices")
-    engine = of("engine") or ("any engine" if "engine" in searched else "its usual engine")
+    engine = of("engine") or ("any engine" if "engine" in searched else "its default engine")
     engine = " ".join(filter(None, (engine, of("engine_version"))))
     yield "under", engine, ("engine", "engine_version")
     for name, value in {**q.changed(), **several}.items():

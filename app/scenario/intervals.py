@@ -335,7 +335,7 @@ def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Latency:
 # ------------------------------------------------------------------------------- operators
 
 
-_TABLES: ByIdentity[Table] = ByIdentity(32)
+_TABLES: ByIdentity[Table] = ByIdentity(16)
 
 
 def operator_table(step: StepEstimate, config: int = 0) -> Table:

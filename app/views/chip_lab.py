@@ -21,7 +21,7 @@ def of_the_question(part: str) -> None:
         loaded = setup  # a trace has no single load to vary
     sidebar.say_trace()
     if not setup.scenario.engine:
-        st.caption(f"Its usual engine is {plain(resolved.engine.name)}.")
+        st.caption(f"Its default engine is {plain(resolved.engine.name)}.")
     if part in ("Sensitivity", "Ridge"):
         if loaded.scenario.kind == "batch":
             loaded = sidebar.gated(setup, resolved, estimate)[0]

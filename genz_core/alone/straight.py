@@ -88,5 +88,5 @@ def straight(program: Program, names: Sequence[str]) -> Callable[..., tuple[Any,
         lines.append(f" {words[at]} = {template.format(*given)}")
     lines.append(f" return ({''.join(f'{words[at]}, ' for at in program.results)})")
     exec(compile("\n".join(lines), "<program>", "exec"), space)
-    run: Callable[..., tuple[Any, ...]] = space["run"]
+    run: Callable[..., tuple[Any, ...]] = space.pop("run")  # its globals, which do not hold it
     return run

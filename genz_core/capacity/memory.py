@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.compiled.lanes import Lanes, joined
+from genz_core.compiled.lanes import Lanes
 from genz_core.compiled.pricing import operator_columns
 from genz_core.deployment import Deployment, deploy
 from genz_core.devices.memory_levels import MemoryLevel
@@ -167,15 +167,13 @@ def memory(
         whole = sizes["isl"] + sizes["osl"]
         end = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
         chunk = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
-    both = joined(Lanes.of(end, split), Lanes.of(chunk, split))
-    graph, found = operator_columns(deployed, both, (*HELD, *OPERANDS))
-    weights, cache = found[:2, :, :size]
-    read, written = found[2:, :, size:]
+    holds, (weights, cache) = operator_columns(deployed, Lanes.of(end, split), HELD)
+    reads, (read, written) = operator_columns(deployed, Lanes.of(chunk, split), OPERANDS)
     return on_device(
         deployed,
-        slowest_stage(graph, sizes["pp"], weights),
-        slowest_stage(graph, sizes["pp"], cache),
-        np.asarray(activations_bytes(graph, [read, written])),
+        slowest_stage(holds, sizes["pp"], weights),
+        slowest_stage(holds, sizes["pp"], cache),
+        np.asarray(activations_bytes(reads, [read, written])),
         second=system.second_memory if second else None,
     )
 

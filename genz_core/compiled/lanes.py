@@ -101,15 +101,6 @@ class Lanes:
         return group, repeated(self.split, self.nodes)
 
 
-def joined(*every: Lanes) -> Lanes:
-    """Lanes of several steps of the same configurations, [steps x configs]."""
-    first, *_ = every
-    sizes: dict[str, Any] = {
-        name: np.concatenate([lanes.sizes[name] for lanes in every], axis=1) for name in first.sizes
-    }
-    return replace(first, split=repeated(first.split, len(every)), **sizes)
-
-
 def repeated(split: Parallelism, times: int) -> Parallelism:
     """Degrees repeated for several steps, [times x lanes]; plain numbers stay numbers."""
     degrees: dict[str, Any] = {

@@ -22,7 +22,7 @@ from genz_core.validity import stack
 #: number of steps for each kind beyond two above which making their plans is faster than pricing
 #: them through a graph
 _WORTH = 900
-_PLANS: ByIdentity[Plan | None] = ByIdentity(256)
+_PLANS: ByIdentity[Plan | None] = ByIdentity(64)
 
 
 def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None:

@@ -89,7 +89,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Disaggregation:
-    """A separate pool that reads prompts.
+    """A separate prefill pool.
 
     prefill: that pool.  transfer: the transfer of the cache to the decode workers, which are
     described separately.

@@ -26,12 +26,12 @@ class Traffic:
     waves: total requests per user in a closed loop where all users start at once; 0 for a steady
     loop.  stream_interval: tokens that the engine collects before it sends them, including the
     first one, to the extent of `EngineProfile.held_share`.  recv_interval: decode steps between two
-    looks of the engine at new requests.  batch_wait: most decode steps that a prompt waits for
-    others to be prefilled with it: one per attention data parallel rank, or on a single rank as
-    many as fill a step.
+    checks for new requests.  batch_wait: maximum decode steps that a prompt waits to be prefilled
+    together with others: one prompt per attention data-parallel rank, or on a single rank as many
+    as fill a step.
     max_num_seqs, max_num_batched_tokens: most sequences and tokens in a step of a rank, 0 for the
-    engine's default.  sharing: what prompts and answers share.  spill: what moves to the host if it
-    does not fit on the device, "weights" or "kv". Numbers, or arrays [configs].
+    engine's default.  sharing: shared prefixes, several outputs, beams.  spill: what is moved to
+    the host if it does not fit on the device, "weights" or "kv". Numbers, or arrays [configs].
     """
 
     isl: Num = 1024
@@ -77,21 +77,20 @@ def after_first(tpot_s: Array, osl: Num) -> Array:
 class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 
-    ttft_s, tpot_s: means; *_median_s: medians.  TPOT is NaN for answers of one token, which have no
-    gap.  running: sequences in a steady step.  correction:
-    correction of the steps by measured runs, which the figures include.  novelty: distance of these
-    loads from measured ones.  outside_s: part of a TTFT that measured runs attribute to waits
-    outside of steps.
-    capacity: sequences whose cache fits.  ranks: attention data parallel ranks that share the load.
+    ttft_s, tpot_s: means; *_median_s: medians.  TPOT is NaN for outputs of one token.  running:
+    sequences in a steady step.  correction: correction of the steps by measured runs, included in
+    the figures.  novelty: distance of these loads from measured ones.  outside_s: part of TTFT that
+    measured runs attribute to waits outside the steps.
+    capacity: sequences whose KV cache fits.  ranks: attention data parallel ranks that share the
+    load.
     memory: with one sequence per rank.  utilisation: requests per second over the highest rate
-    that the deployment sustains, NaN in a closed loop without a prefill pool.  prompt_share: by
-    which prompts lengthen a step of decodes, as a share of it, NaN but in such a closed loop.
+    that the deployment sustains, NaN in a closed loop without a prefill pool.  prompt_share: time
+    that prefills add to a decode step, as a share of it; NaN except in such a closed loop.
     prefill_s: a single prompt; the rest of a TTFT is `wait_s`.  decode_step_s: the steady step
     divided by the tokens that a sequence gains in it (one, more with drafts).  bound_*: bounds of
     both.
     osl: mean output tokens of a sequence; branches: sequences per request.  offloaded:
-    bytes of a device's weights or caches that lie on the host.  pooled: prompts are read by
-    separate workers.
+    bytes of a device's weights or caches on the host.  pooled: separate workers prefill.
     status: "ok" or a reason code; messages: a sentence for each code, by configuration.
     traffic, parallelism: as requested, with 1 in place of degrees that cannot split the model.
     """
@@ -139,17 +138,17 @@ class ServingEstimate:
 
     @property
     def bound_tpot_s(self) -> Array:
-        """Lower bound of `tpot_s`: that of a decode step, NaN where there is no gap."""
+        """Lower bound of `tpot_s`, that of a decode step; NaN for outputs of one token."""
         return between_tokens(self.bound_decode_step_s, self.osl)
 
     @property
     def wait_s(self) -> Array:
-        """Mean time of a first token beyond the prefill of the prompt alone [s]."""
+        """Mean TTFT minus the prefill time of the prompt [s]."""
         return self.ttft_s - self.prefill_s
 
     @property
     def e2e_s(self) -> Array:
-        """Mean time of a request, TTFT and the gaps of its output [s]."""
+        """Mean time of a request: TTFT plus the gaps between its output tokens [s]."""
         return self.ttft_s + after_first(self.tpot_s, self.osl)
 
     @property

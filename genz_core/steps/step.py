@@ -245,10 +245,10 @@ class StepEstimate:
     def parts(self) -> dict[str, Array]:
         """Parts of each operator's time by name, [ops, configs] each; they sum to `operators_s`.
 
-        The resource that binds an operator gets its bound.  Of the rest, "launch" is the time
-        before a kernel starts working, or the host's time to launch it; the remainder is named
-        after its cause: "tiles" (tiles do not fill the device, or do not reach its peak),
-        "bandwidth" (not reached), "links" (time of a collective beyond its bytes).
+        The bound is attributed to the resource that limits the operator.  Of the rest, "launch" is
+        the time before a kernel starts working, or the host's time to launch it; the remainder is
+        named after its cause: "tiles" (tiles do not fill the device, or run below its peak),
+        "bandwidth" (below its peak), "links" (time of a collective beyond its bytes).
         """
         bound, pricer = self.bound_s, Pricer(self.system, self.engine)
         binding = np.argmax(np.stack([self.communication_s, self.compute_s, self.memory_s]), axis=0)
@@ -273,8 +273,8 @@ class StepEstimate:
         return mean_s
 
     def bounds(self, config: int = 0) -> list[str]:
-        """What takes most of each operator's time in one configuration, [ops]: a resource including
-        its inefficiency, or "overhead", its launch.
+        """The bottleneck of each operator in one configuration, [ops]: the resource (including its
+        inefficiency) that takes the most time, or "overhead" for its launch.
         """
         return _bounds({name: part[:, config] for name, part in self.parts().items()})
 

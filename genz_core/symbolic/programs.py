@@ -38,7 +38,7 @@ class Program:
         for at in range(len(formulas.steps) - 1, -1, -1):
             step = formulas.steps[at]
             if at in needed and not isinstance(step, str):
-                needed |= {a.at for a in step[1] if isinstance(a, Symbol)}
+                needed |= {a[0] for a in step[1] if isinstance(a, tuple)}
         made = cls()
         places: dict[Any, int] = {}
         for at in sorted(needed):
@@ -63,17 +63,15 @@ class Program:
         return at
 
     def _put(self, argument: Any, places: dict[Any, int]) -> int:
-        """The index of a step's argument, with the symbol's factor and constant applied first."""
-        if not isinstance(argument, Symbol):
+        """The index of a step's argument, with a symbol's factor and constant applied first."""
+        if not isinstance(argument, tuple):
             key: Any = ("constant", type(argument), key_of(argument))
             if key not in places:
                 places[key] = self._add(argument)
             return places[key]
-        at = places[argument.at]
-        for function, number, none in (
-            (np.multiply, argument.factor, 1.0),
-            (np.add, argument.constant, 0.0),
-        ):
+        result, factor, added = argument
+        at = places[result]
+        for function, number, none in ((np.multiply, factor, 1.0), (np.add, added, 0.0)):
             if number != none:
                 key = (function, at, number)
                 if key not in places:

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+#: The index of a result, a factor and a constant; constants of formulas are never tuples.
+Multiple = tuple[int, float, float]
 
 
 class Unresolved(Exception):
@@ -34,8 +36,8 @@ class Results:
     `genz_core.symbolic.formulas.Formulas` adds NumPy's functions.
 
     arrays: symbols may be combined with arrays of constants.
-    steps: of each result, the function and its arguments; of a size, its name.  least: lower bound
-    of each result.  shapes: of the results, () for numbers.
+    steps: of each result, the function and its arguments, a `Multiple` for a symbol; of a size, its
+    name.  least: lower bound of each result.  shapes: of the results, () for numbers.
     """
 
     arrays: bool = False
@@ -62,10 +64,13 @@ class Results:
 
         shape: of the result; by default the shape that its arguments broadcast to.
         """
-        key = (function, *map(key_of, given))
-        at = self._known.setdefault(key, len(self.steps))
+        keys = tuple(map(key_of, given))
+        at = self._known.setdefault((function, *keys), len(self.steps))
         if at == len(self.steps):
-            self.steps.append((function, given))
+            # no symbols, which refer to these results: both are freed when nothing uses them
+            one_each = zip(given, keys, strict=True)
+            arguments = tuple(key if isinstance(v, Symbol) else v for v, key in one_each)
+            self.steps.append((function, arguments))
             self.least.append(least)
             self.shapes.append(_shape_of(*map(np.shape, given)) if shape is None else shape)
         return Symbol(self, at)
@@ -93,7 +98,7 @@ class Results:
             if isinstance(step, str):
                 found.append(step == name)
             else:
-                found.append(any(found[a.at] for a in step[1] if isinstance(a, Symbol)))
+                found.append(any(found[a[0]] for a in step[1] if isinstance(a, tuple)))
         return found
 
 
@@ -113,7 +118,7 @@ class Symbol:
         self.formulas, self.at, self.factor, self.constant = formulas, at, factor, constant
 
     @property
-    def key(self) -> tuple[int, float, float]:
+    def key(self) -> Multiple:
         """A key that is equal for equal symbols of the same formulas."""
         return self.at, self.factor, self.constant
 

@@ -154,7 +154,7 @@ def _uneven_experts(
     if redundant:
         size = next(size for size in sizes if (size + redundant) % ep)
         held = f"the {size} experts and {redundant} redundant ones of {spec.name}"
-        return f"ep {ep} does not divide {held}; add {-size % ep} redundant experts"
+        return f"ep {ep} does not divide {held}; use {-size % ep} redundant experts"
     refused = _exceeded(spec, limits, "ep", ep) or ""
     more = -sizes[0] % ep
     return f"{refused}; or {more} redundant experts" if ep < sizes[0] else refused

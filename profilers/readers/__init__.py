@@ -58,7 +58,7 @@ def read_report(
     """Read a profiler report and attribute its kernels.
 
     Args:
-        path: the file; its name and ending play no part in how it is read.
+        path: the file; its format is recognised by content.
         phases: phases by range name, the first match counts.
         label: name of the file where `path` is a temporary one; a label that names a phase gives
             it to a report whose ranges name none.

@@ -187,8 +187,8 @@ class ServingMeasurement:
 
     @property
     def decode_tpot_s(self) -> Percentiles:
-        """Mean gap after the first token of each request, which is what a predicted TPOT means: the
-        tool's TPOT, or its inter-token latency where the tool's TPOT includes the first token.
+        """Mean gap between output tokens, as in a predicted TPOT: the tool's TPOT, or its
+        inter-token latency if the tool's TPOT includes the first token.
         """
         return self.itl_s if self.tpot_includes_first else self.tpot_s
 

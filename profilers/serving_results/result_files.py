@@ -168,7 +168,7 @@ def read_results(
     """Read the result of a serving benchmark: one measurement, or those of a sweep.
 
     Args:
-        path: the file; its ending plays no part in how it is read.
+        path: the file; its format is recognised by content.
         label: name of the file where `path` is a temporary one.
 
     Raises:

@@ -124,7 +124,7 @@ def page(measured: Sequence[Measure], before: Mapping[str, Entry], worse: float)
         "# Benchmarks\n",
         f"Written by `{COMMAND}`, {today}, on {this_machine()}. Times are seconds of processor, "
         "medians; *worse* compares with the last entry of [the history](benchmarks.csv), "
-        f"of the same kind of machine, and is marked above {worse:.0%}. What the errors rest on: "
+        f"of the same kind of machine, and is marked above {worse:.0%}. Details of the errors: "
         "[accuracy](accuracy.md).\n",
     ]
     for area, group in itertools.groupby(sorted(measured, key=_order), key=lambda m: m.area):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from dataclasses import astuple
 
@@ -173,6 +174,23 @@ def test_a_program_evaluates_formulas_for_arrays_and_leaves_out_what_nobody_want
     (found,) = program(sizes)
     assert (found * wanted.factor + wanted.constant).tolist() == [80.0, 8.0]
     assert np.exp not in [function for _, function, _ in program.steps]
+
+
+def test_formulas_and_their_programs_are_freed_without_a_search_for_garbage():
+    def used() -> None:
+        formulas = Formulas(arrays=True)
+        tokens = formulas.size("tokens", 1.0)
+        longest = (np.ceil(tokens / np.array([2.0, 3.0])[:, None]) * 3.0 + 1.0).min(axis=0)
+        straight(Program.of(formulas, [np.sqrt(longest) + tokens]), ["tokens"])(4.0)
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(kept, Formulas) for kept in gc.get_objects())
+        used()
+        assert sum(isinstance(kept, Formulas) for kept in gc.get_objects()) == before
+    finally:
+        gc.enable()
 
 
 def test_straight_line_python_gives_what_the_program_gives():

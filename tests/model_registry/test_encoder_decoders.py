@@ -131,7 +131,7 @@ def test_sound_fills_its_window() -> None:
     assert isinstance(model, DescribedModel)
     assert prompt_tokens(model, 77) == 1500
     assert model.with_inputs(ModelInputs(audio_s=12.0)).prompt_tokens(1) == 1500
-    with pytest.raises(InvalidValue, match="30 s at a time"):
+    with pytest.raises(InvalidValue, match="30 s of audio at a time"):
         model.with_inputs(ModelInputs(audio_s=31.0))
     with pytest.raises(InvalidValue, match="takes no audio"):
         bart = model_registry.load("facebook/bart-large")

@@ -4,7 +4,7 @@ from app.commands import options as opt
 
 
 def doctor(json: opt.Json = False) -> None:
-    """Say what this machine can measure, and how to get the rest."""
+    """Show what this machine can measure, and how to install what is missing."""
     import hardware_db
     from hardware_db.data_folder import data_folder
     from profilers.collect.doctor import examine

@@ -71,8 +71,8 @@ def systems(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """List the hardware that ships, show one with its sources, check a file (check), or write its
-    YAML with the links of an ASTRA-sim network file (network).
+    """List the shipped systems, show one with its sources, check a YAML file (check), or replace
+    the links of a system by those of an ASTRA-sim network file (network).
     """
     import hardware_db
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
@@ -143,7 +143,7 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 def schema(
     name: Annotated[str, typer.Argument(help="arch, modules, ops or step; all if omitted.")] = "",
 ) -> None:
-    """The JSON schema of a document that commands exchange; without a name, a list of them."""
+    """Print the JSON schema of a document that commands exchange, or list all schemas."""
     from model_registry.reports import schemas
 
     typer.echo(to_json(schemas.schema(name)) if name else "\n".join(schemas.names()))

@@ -63,7 +63,7 @@ def validate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Compare predictions with the measured points that ship."""
+    """Compare predictions with the shipped measurements."""
     if what not in _VALIDATIONS:
         raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_VALIDATIONS)}")
     if write_docs is not None and what not in ("simulation", "plan"):

@@ -40,7 +40,7 @@ def machine(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    """Microbenchmarks -> a system and a profile of this machine."""
+    """Fit a system and a latency profile of this machine to microbenchmarks."""
     from app.calibration import machine as this_machine
 
     if output is not None and not validate:
@@ -126,7 +126,7 @@ def report(
     save: Annotated[bool, typer.Option(help="Store system and profile.")] = True,
     json: opt.Json = False,
 ) -> None:
-    """Kernels of profiler reports -> a system and a profile."""
+    """Fit a system and a latency profile to the kernels of profiler reports."""
     import profilers
     from app.calibration import fit_tables, from_reports
 

@@ -38,7 +38,7 @@ def runs(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    """Results of benchmarks, or one to five runs -> an engine for that recipe."""
+    """Fit an engine to benchmark results or to one to five measured runs."""
     from app.benchmarks import file_comparison
     from app.calibration import from_runs
     from app.scenario import points_file

@@ -43,7 +43,7 @@ def nsys(
     print_: Dry = False,
     json: opt.Json = False,
 ) -> None:
-    """A timeline by Nsight Systems."""
+    """Record a timeline with Nsight Systems."""
     from profilers.collect import nsight, nsight_runner
 
     if capture not in ("none", "nvtx", "cudaProfilerApi"):
@@ -83,7 +83,7 @@ def ncu(
     print_: Dry = False,
     json: opt.Json = False,
 ) -> None:
-    """Kernel counters by Nsight Compute."""
+    """Record kernel counters with Nsight Compute."""
     from profilers.collect import nsight, nsight_runner
     from profilers.collect.top_kernels import ncu_commands, read_yaml
 
@@ -144,7 +144,7 @@ def top_kernels(
     output: Annotated[Path | None, opt.target("Write the YAML to this file.")] = None,
     json: opt.Json = False,
 ) -> None:
-    """The slowest kernels of a report, as YAML."""
+    """Write the slowest kernels of a report as YAML."""
     from profilers.collect.top_kernels import to_yaml
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
@@ -169,7 +169,7 @@ def microbench(
     output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
     json: opt.Json = False,
 ) -> None:
-    """Time single operators, as calibration needs."""
+    """Time single operators for a calibration."""
     from profilers.collect.clock import use_threads
     from profilers.collect.measured_model import pick_device
     from profilers.collect.microbenchmarks import run_suite

@@ -21,7 +21,7 @@ def guard(
     ] = None,
     json: opt.Json = False,
 ) -> None:
-    """Exit with 1 if a benchmark's result is worse than it should be."""
+    """Check a benchmark result: exit with 1 if it is worse than predicted or than a baseline."""
     from app.benchmarks import document
     from app.benchmarks.file_comparison import judged
 

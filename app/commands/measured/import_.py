@@ -43,7 +43,7 @@ def import_(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Read profiler reports, a folder with the ranks of a run, or benchmarks' results."""
+    """Read profiler reports, a folder with one report per rank, or benchmark results."""
     import profilers
     from app.measuring import result_table
     from app.measuring.summary_document import report_document

@@ -96,7 +96,7 @@ def run(
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
-    """One workload, repeated; the default."""
+    """Measure one workload repeatedly (the default command)."""
     from app.commands.measured.measure_output import print_prompts, print_run
     from app.measuring.live import copy_trace
     from profilers.runs import run_config
@@ -153,7 +153,7 @@ def sweep(
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
-    """Batches and lengths in powers of two."""
+    """Measure a grid of batch sizes and lengths."""
     from app.commands.measured.measure_output import print_sweep
     from app.measuring.sweep import sweep_points
     from profilers.runs import run_config
@@ -189,7 +189,7 @@ def ranks(
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
-    """Tensor parallel over processes of this machine."""
+    """Measure tensor parallelism over processes of this machine."""
     from app.commands.measured.measure_output import print_ranks
     from profilers.runs import run_config
 
@@ -220,7 +220,7 @@ def infer(
     device: opt.Device = "auto",
     json: opt.Json = False,
 ) -> None:
-    """Answer prompts from a file; nothing is profiled."""
+    """Run inference on prompts from a file, without profiling."""
     from profilers.collect import inference
 
     sampling = inference.Sampling(

@@ -51,7 +51,7 @@ def endpoint(
     output: Annotated[Path | None, typer.Option(help="Copy the result file to this path.")] = None,
     json: opt.Json = False,
 ) -> None:
-    """An OpenAI-compatible server under a stated load; kept."""
+    """Measure an OpenAI-compatible server under a given load."""
     import tempfile
 
     from app.measuring import endpoint_run
@@ -98,7 +98,7 @@ def metrics(
     allow_remote: Remote = False,
     json: opt.Json = False,
 ) -> None:
-    """The /metrics page of vLLM or SGLang as a measurement."""
+    """Read the /metrics page of vLLM or SGLang as a measurement."""
     from app.measuring import result_table
     from profilers.collect.serving import addresses
     from profilers.collect.serving import endpoint as endpoints

@@ -34,7 +34,7 @@ def serving(
     ] = Path("serving"),
     json: opt.Json = False,
 ) -> None:
-    """A serving engine that runs somewhere: closed loops of users."""
+    """Measure a running serving engine with closed loops of users."""
     from hardware_db.whole_file import write_whole
     from profilers.collect.serving import closed_loop, prompts, result_file
     from profilers.collect.serving.client import Server

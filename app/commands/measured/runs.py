@@ -31,7 +31,7 @@ def start(
         bool, typer.Option("--print-config", help="Print the resolved run file and stop.")
     ] = False,
 ) -> None:
-    """Run the measurement of a run file, and store it."""
+    """Start a measurement from presets or a run file, and store it."""
     from app.measuring import run_store
     from app.measuring.run_form import check_run
     from profilers.runs import run_config
@@ -65,7 +65,7 @@ def list_(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Kept runs, latest first."""
+    """List kept runs, latest first."""
     from app.measuring.run_store import store
 
     for sentence in store().left_out():
@@ -111,14 +111,14 @@ def delete(identity: Identity) -> None:
 
 
 def export(identity: Identity, target: Path) -> None:
-    """Write a run as one file."""
+    """Export a run as one file."""
     from app.measuring.run_store import store
 
     typer.echo(str(store().export(identity, target)))
 
 
 def import_(source: Path) -> None:
-    """Keep a run that another machine exported."""
+    """Import a run that another machine exported."""
     from app.measuring.run_store import store
 
     if not source.is_file():
@@ -131,7 +131,7 @@ def compare(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Runs side by side."""
+    """Compare runs side by side."""
     from app.measuring.run_store import store
 
     table = store().compare(*identities)

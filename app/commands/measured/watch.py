@@ -48,8 +48,8 @@ def watch(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    """Follow the metrics page of vLLM, SGLang or llama.cpp: report when the server leaves its
-    prediction, and why. Ctrl-C ends it.
+    """Follow the metrics page of vLLM, SGLang or llama.cpp: report when the server deviates from
+    its prediction, and why. Ctrl-C ends it.
     """
     from app.watching import kept_scale
     from app.watching.answer import of_recordings, refuse_unnamed

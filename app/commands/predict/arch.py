@@ -30,7 +30,7 @@ def arch(
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
-    """The structure of a model: layers, operators, formulas."""
+    """Show the structure of a model: layers, operators, formulas."""
     from app.scenario.local_files import model_source
     from model_registry.reports import step_documents, symbolic
 

@@ -19,7 +19,7 @@ def economics(
     ] = True,
     json: opt.Json = False,
 ) -> None:
-    """Cost, energy and carbon of tokens: rented, owned, against an API."""
+    """Show cost, energy and carbon of tokens: rented, owned, compared with an API."""
     from app.decide.economics import economics as account
     from app.decide.economics_words import sentences
     from app.measuring import run_store
@@ -63,7 +63,7 @@ def routing(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """The cost of uneven expert routing in a run, and the gain from redundant experts."""
+    """Show the cost of uneven expert routing in a run, and the gain from redundant experts."""
     from app.decide import routing as decide
 
     rows = decide.routing(given.ask("routing"), decide.read_statistics(statistics), copies)
@@ -78,7 +78,7 @@ def study(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Compare chips, formats and techniques of a study file."""
+    """Compare the chips, formats and techniques of a study file."""
     from app.decide import study as decide
     from app.decide import svg
     from app.scenario.local_files import sources
@@ -99,7 +99,7 @@ def fleet(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Assign several models to a set of different machines, by priority."""
+    """Assign several models to a set of machines, by priority."""
     from app.decide import svg
     from app.fleets import report, result
     from app.scenario.local_files import sources

@@ -44,7 +44,7 @@ def chakra(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Operators of a Chakra trace: runs, seconds, FLOPs, bytes."""
+    """Show the operators of a Chakra trace: runs, seconds, FLOPs, bytes."""
     from app.exchange.step_trace import read_file
 
     document = read_file(file)

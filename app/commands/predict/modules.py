@@ -22,7 +22,7 @@ Model = Annotated[str, typer.Option(help="Classes of this model, at its sizes.")
 
 
 def list_(json: opt.Json = False) -> None:
-    """The classes that have formulas."""
+    """List the classes that have formulas."""
     from model_registry.modules import entry_names
 
     names = entry_names()
@@ -34,7 +34,7 @@ def show(
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
-    """The formulas of one class."""
+    """Show the formulas of one class."""
     from model_registry.modules import model_key, read_entry
 
     _print(read_entry(name, model_key(_config(model)) if model else ""), json)
@@ -43,7 +43,7 @@ def show(
 def populate(
     model: Annotated[str, typer.Argument(help="`-`: the JSON of `arch --json`; or a model.")],
 ) -> None:
-    """A model's operators in formulas, of the JSON of arch."""
+    """Show a model's operators as formulas, from the JSON of arch."""
     from app.scenario.local_files import model_source
     from model_registry.reports import step_documents
 
@@ -57,7 +57,7 @@ def validate(
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
-    """Record who has compared formulas with the source."""
+    """Record who compared the formulas with the source."""
     from model_registry import modules
 
     key = modules.model_key(_config(model)) if model else ""
@@ -82,7 +82,7 @@ def derive(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    """Derive the formulas of a class, or of a model's."""
+    """Derive the formulas of a class, or of all classes of a model."""
     from model_registry import modules
 
     if bool(name) == bool(model):

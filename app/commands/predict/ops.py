@@ -22,7 +22,7 @@ def ops(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """FLOPs and bytes of every operator, independent of hardware."""
+    """Count FLOPs and bytes of every operator, independent of hardware."""
     from app.model_inside import operator_counts
     from model_registry.reports import static_table
 

@@ -43,7 +43,7 @@ def availability(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """How many replicas keep a share of requests within the targets while some are lost: N, N+k,
+    """Find how many replicas keep a share of requests within the targets while some fail: N, N+k,
     and on average over losses.
     """
     from app.scaling import availability as enough

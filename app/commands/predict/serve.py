@@ -32,7 +32,7 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    """Estimate TTFT, TPOT and throughput under load."""
+    """Predict TTFT, TPOT and throughput under load."""
     import numpy as np
 
     from app.scenario import results

@@ -32,4 +32,7 @@ def complete(box: str, opener: str, *, opened: bool) -> None:
         manager.register_from_manifest(manifest, _HERE.parent)
     draw = st.components.v2.component(_NAME, js="completion.js", isolate_styles=False)
     words = known_words() if opened else []
-    draw(key="question_words", data={"box": box, "opener": opener, "words": words})
+    # without a key of its own: Streamlit makes a class for the state of a component with one, again
+    # for each box that a page draws
+    with st.container(key="question_words"):
+        draw(data={"box": box, "opener": opener, "words": words})

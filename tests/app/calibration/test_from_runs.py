@@ -76,13 +76,13 @@ def test_each_recipe_of_a_file_is_calibrated_apart():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"measured_tpot_s": "", "measured_ttft_s": ""}, "at 4 measures nothing"),
+        ({"measured_tpot_s": "", "measured_ttft_s": ""}, "at 4 has no measured figure"),
         ({"measured_tpot_s": "fast"}, "'fast'"),
         ({"measured_tpot_s": "-1"}, "'-1'"),
         ({"measured_tpot_s": "nan"}, "'nan'"),
         ({"measured_tpot_s": "1e-9"}, "the device needs at least"),
         ({"measured_prefill_s": "1.0"}, "with a concurrency"),
-        ({"concurrency": ""}, "batch, concurrency or rate"),
+        ({"concurrency": ""}, "batch, concurrency and rate"),
         ({"model": "Qwen/Qwen3-9B"}, "Qwen3-8B"),
         ({"tp": "3"}, "tp"),
     ],
@@ -96,5 +96,7 @@ def test_a_row_that_cannot_be_used_is_named(change: dict[str, str], words: str):
 def test_a_file_without_a_figure_is_refused(tmp_path, rows: Sequence[str]):
     file = tmp_path / "empty.csv"
     file.write_text("\n".join(["model,system", *rows]) + "\n")
-    with pytest.raises(InvalidValue, match="no runs" if not rows else "batch, concurrency or rate"):
+    with pytest.raises(
+        InvalidValue, match="no runs" if not rows else "batch, concurrency and rate"
+    ):
         from_runs.calibrate(points_file.read(file))

@@ -55,12 +55,12 @@ def test_the_frontier_is_that_of_every_pair(pairs, x, y):
 
 def test_faint_points_that_nothing_validates_are_not_said_to_miss_a_target(answer):
     axes = ACROSS["interactivity"], UPWARDS["per_device"]
-    assert points(answer, *axes).faint == "misses a target"
+    assert points(answer, *axes).faint == "miss a target"
     given = {"concurrency": 16, "engine": "sglang", "devices": (1, 4), "pools": "aggregated"}
     target = "p99 tpot < 30ms"
     planned = asking.plan("meta-llama/Llama-3.1-8B", target=target, **given).answer
     assert planned.short.plans, "the best are simulated, the others are not"
-    assert points(planned, *axes).faint == "misses a target or is not validated"
+    assert points(planned, *axes).faint == "miss a target or are not validated"
 
 
 def test_every_candidate_that_runs_is_a_point_once(answer):

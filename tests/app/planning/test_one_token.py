@@ -41,7 +41,7 @@ def test_a_target_on_time_between_tokens_is_met_by_all():
     bound = asking.plan(MODEL, **load, target="ttft < 3s, tpot < 1us, interactivity > 1e6")
     assert [one["replicas"] for one in bound.rows] == [one["replicas"] for one in free.rows]
     assert bound.rows and bound.best["tpot_s"] is None
-    assert any("all meet tpot" in note for note in bound.to_dict()["notes"])
+    assert any("all requests meet tpot" in note for note in bound.to_dict()["notes"])
 
 
 def test_targets_on_gaps_are_judged_from_the_second_token_on():

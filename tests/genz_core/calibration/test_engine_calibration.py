@@ -102,7 +102,7 @@ def test_steps_that_contradict_physics_are_refused_with_both_times():
 @pytest.mark.parametrize(
     ("measured", "metrics", "named"),
     [
-        ([], [], "no points"),
+        ([], [], "needs measured points"),
         ([1.0], ["speed"], "speed"),
         ([1.0, 2.0], ["decode"], "metric"),
         ([0.0], ["decode"], "positive"),

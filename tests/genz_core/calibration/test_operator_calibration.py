@@ -151,7 +151,7 @@ def test_a_time_that_is_not_positive_is_refused(wrong):
 
 
 def test_no_points_and_unknown_classes_are_refused():
-    with pytest.raises(InvalidValue, match="no points"):
+    with pytest.raises(InvalidValue, match="needs measured operators"):
         calibrate(prior_profile(), SYSTEM, [])
     with pytest.raises(InvalidValue, match="unknown operator class 'gem'"):
         OperatorPoints("gem", "bf16", {}, np.ones(1))

@@ -46,9 +46,9 @@ def test_copies_never_make_random_loads_much_worse_and_many_even_them_out():
 @pytest.mark.parametrize(
     ("counts", "ranks", "copies", "sentence"),
     [
-        ([1, 2, 3], 2, 0, "take 1 copies"),
+        ([1, 2, 3], 2, 0, "use 1 copies"),
         ([[-1, 2]], 2, 0, "negative or missing number"),
-        ([[0, 0], [1, 1]], 2, 0, "layer 0 of the routing counts has no rows"),
+        ([[0, 0], [1, 1]], 2, 0, "layer 0 of the routing counts has no tokens"),
         ([[[[1]]]], 1, 0, "4 axes"),
         ([1, 1], 0, 0, "0 ranks"),
     ],

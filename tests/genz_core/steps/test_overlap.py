@@ -111,7 +111,7 @@ def test_copies_take_memory_and_wrong_numbers_of_them_are_named():
     one_expert = 58 * 3 * 7168 * 2048
     assert more - few == pytest.approx(one_expert, rel=0.02)
     odd = Parallelism(dp=72, ep=72, redundant_experts=30)
-    assert "add 2 redundant experts" in str(DEEPSEEK.invalid(odd))
+    assert "use 32 redundant experts" in str(DEEPSEEK.invalid(odd))
 
 
 # ------------------------------------------------------------------------------- laws

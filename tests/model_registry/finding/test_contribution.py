@@ -43,4 +43,4 @@ def test_a_text_model_inside_another_is_kept_nested():
 
 
 def test_what_ships_already_is_said():
-    assert "Qwen/Qwen3-8B ships already" in contribution("Qwen/Qwen3-8B").remarks
+    assert "Qwen/Qwen3-8B is already shipped" in contribution("Qwen/Qwen3-8B").remarks

@@ -107,7 +107,7 @@ def test_a_file_that_claims_a_billion_tensors_is_refused_unread() -> None:
 def test_another_version_and_another_file_are_sentences() -> None:
     with pytest.raises(InvalidValue, match="version 9"):
         gguf_config(io.BytesIO(b"GGUF" + struct.pack("<IQQ", 9, 0, 0)))
-    with pytest.raises(InvalidValue, match="no GGUF file"):
+    with pytest.raises(InvalidValue, match="not a GGUF file"):
         gguf_config(io.BytesIO(b"PK\x03\x04 and more of a zip file"))
 
 
