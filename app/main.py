@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from app.dashboard import caches, garbage, job_results, sidebar, strip, visitor
+from hardware_db.data_folder import overlay
 
 HERE = Path(__file__).parent
 
@@ -98,7 +99,7 @@ def main() -> None:
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
     strip.go(chosen.url_path)
     job_results.leave_queue(chosen.url_path)
-    with visitor.library():
+    with overlay(visitor.own_folder()):  # the visitor's files override the user's
         sidebar.sidebar()
         strip.begin(chosen.url_path)
         chosen.run()

@@ -20,7 +20,7 @@ _ENDS = ("low", "high")
 #: Percentiles of a latency over the requests of a simulation.
 PERCENTILES = (50, 90, 95, 99)
 #: Formatter of a value by its unit; other units are shown with four digits and the unit.
-_WRITERS: Mapping[str, Callable[[float], str]] = {
+WRITERS: Mapping[str, Callable[[float], str]] = {
     "s": quantities.seconds,
     "bytes": quantities.size,
     "tok/s": quantities.tokens_rate,
@@ -97,8 +97,8 @@ def in_words(value: float | None, unit: str) -> str:
     """A value with its unit for a reader, a dash for none; without a formatter four digits."""
     if value is None:
         return "–"
-    if unit in _WRITERS:
-        return _WRITERS[unit](value)
+    if unit in WRITERS:
+        return WRITERS[unit](value)
     if not math.isfinite(value):
         return "–"
     return f"{value:,.4g} {'' if unit == 'factor' else unit}".rstrip()

@@ -15,7 +15,7 @@ _DEGREES = ("tp", "pp", "dp", "ep")
 _LIMITS = ("max_num_seqs", "max_num_batched_tokens", "memory_fraction")
 _GIVEN = "as it was given"
 #: Words that mark evidence other than a statement of the file.
-_INFERRED = ("bits a weight", "is of", "taken for", "names no version", "which is")
+_INFERRED = ("bits per weight", "is of", "assumed to be", "names no version", "which is")
 
 
 def of_run(one: Deployment) -> tuple[Known, ...]:
@@ -126,7 +126,7 @@ def _load(one: Deployment) -> list[Known]:
     found = [Known("phase", phase or "prefill and decode", "certain", "the kind of benchmark")]
     if load.known:
         value = f"rate {load.rate:g}" if load.rate else f"concurrency {load.users:g}"
-        inferred = any(word in load.why for word in ("taken", "held back", "reached"))
+        inferred = any(word in load.why for word in ("taken", "throttled", "reached"))
         found.append(Known("batch", value, "likely" if inferred else "certain", load.why))
     else:
         found.append(

@@ -120,13 +120,12 @@ def history(rows: Points, figure_name: str, look: Look) -> Figure:
     for at, load in enumerate(loads):
         mine = [row for row in rows if row["load"] == load and row[figure_name] is not None]
         shown = [f"{column.words(row[figure_name])}<br>{chart_text(row['label'])}" for row in mine]
-        figure.add_trace(
-            line(
-                [row["when"] for row in mine], [row[figure_name] for row in mine],
-                chart_text(load), look.classes[at % 10], "%{x}: %{customdata}<extra></extra>",
-                mode="lines+markers", marker={"size": 8}, customdata=shown,
-            )
+        trace = line(
+            [row["when"] for row in mine], [row[figure_name] for row in mine],
+            chart_text(load), look.classes[at % 10], "%{x}: %{customdata}<extra></extra>",
+            mode="lines+markers", marker={"size": 8}, customdata=shown,
         )  # fmt: skip
+        figure.add_trace(trace)
     x = {"title_text": "Engine version and date", "type": "category"}
     y = {"title_text": column.title, "rangemode": "tozero"}
     return figure.laid(x, y, margin={"t": 44, "b": 96}, showlegend=True)

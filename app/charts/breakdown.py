@@ -1,23 +1,14 @@
 """Breakdown of the time of a step: bars by operator class and by cause, waterfall, icicle."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 from app.charts.figure import Figure, Trace
 from app.charts.labels import axis_end
-from app.charts.parts import BESIDE, dots, interval_reach, lay_bars, lying_bars, time_bars
-from app.charts.style import (
-    CLASS_NAMES,
-    CLASSES,
-    HOST,
-    PART_NAMES,
-    PARTS,
-    Look,
-    blank,
-    room_for,
-)
+from app.charts.parts import BESIDE, dots, inside, interval_reach, lay_bars, lying_bars, time_bars
+from app.charts.style import KIND_NAMES, PART_NAMES, PARTS, Look, blank, room_for
 from app.scenario.intervals import Latency, of_rows
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
@@ -35,13 +26,8 @@ def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look)
     totals: each step with its interval.  Step times differ by orders of magnitude, so bars show
     shares.
     """
-    figure = blank(look, "Time by operator class", 200 + 76 * len(totals))
-    for name in (*CLASSES, "host"):
-        parts = {step: classes.get(name, Latency(0.0)) for step, classes in steps.items()}
-        if any(part.seconds for part in parts.values()):
-            color = look.rest if name == "host" else look.class_color(name)
-            figure.add_trace(_bar(parts, totals, CLASS_NAMES.get(name, HOST), color, look))
-    return _finish_shares(figure, totals, look)
+    colors = {name: look.class_color(name) for name in KIND_NAMES}
+    return _shares("Time by operator class", steps, totals, KIND_NAMES, colors, look)
 
 
 def time_by_cause(
@@ -52,40 +38,23 @@ def time_by_cause(
     parts: seconds by cause for each step.  totals: each step with its interval.  Causes have no
     intervals: they split a prediction and cannot be measured separately.
     """
-    figure = blank(look, "Time by cause", 200 + 76 * len(totals))
-    for part in PARTS:
-        values = {step: Latency(seconds.get(part, 0.0)) for step, seconds in parts.items()}
-        if any(value.seconds for value in values.values()):
-            figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part), look))
-    return _finish_shares(figure, totals, look)
+    steps = {step: {part: Latency(s) for part, s in causes.items()}
+             for step, causes in parts.items()}  # fmt: skip
+    colors = {part: look.part_color(part) for part in PARTS}
+    return _shares("Time by cause", steps, totals, PART_NAMES, colors, look)
 
 
-def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> Trace:
-    """One part of every step: the bar shows its share, the hover its time and interval."""
-    shares = [values[step].seconds / totals[step].seconds for step in totals]
-    return lying_bars(
-        [bar_label(step, total) for step, total in totals.items()],
-        shares,
-        name,
-        color,
-        f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
-        "<extra></extra>",
-        text=[quantities.percent(share) if share >= 0.06 else "" for share in shares],
-        textposition="inside",
-        insidetextanchor="middle",
-        insidetextfont={"color": look.on(color)},
-        textangle=0,
-        customdata=[[quantities.seconds(values[s].seconds), values[s].trust] for s in totals],
-    )
-
-
-def bar_label(name: str, total: Latency) -> str:
-    """The label of a bar: name, time and interval."""
-    return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
-
-
-def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
+def _shares(
+    title: str, steps: Mapping[str, Latencies], totals: Latencies, names: Mapping[str, str],
+    colors: Mapping[str, str], look: Look,
+) -> Figure:  # fmt: skip
+    """Stacked bars of the shares of steps; names, colors: of their parts."""
+    figure = blank(look, title, 200 + 76 * len(totals))
     labels = [bar_label(name, total) for name, total in totals.items()]
+    tables, units = [steps[step] for step in totals], [one.seconds for one in totals.values()]
+    for trace in stacked_bars(labels, tables, units, names, colors, " (%{x:.1%})"):
+        words = [quantities.percent(share) if share >= 0.06 else "" for share in trace["x"]]
+        figure.add_trace(trace | inside(words, trace["marker"]["color"], look))
     lines = math.ceil(len(figure.data) / 2)  # of a legend with two columns
     lay_bars(
         figure, look, "Share of the step", bottom=72 + 18 * lines, left=room_for(labels),
@@ -93,6 +62,34 @@ def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
     )  # fmt: skip
     figure.update_layout(margin={"r": 28}, uniformtext={"minsize": 11, "mode": "hide"})
     return figure
+
+
+def stacked_bars(
+    labels: Sequence[str], tables: Sequence[Latencies], units: Sequence[float],
+    names: Mapping[str, str], colors: Mapping[str, str], beside: str = "",
+) -> Iterator[Trace]:  # fmt: skip
+    """Horizontal bars of the parts of steps, the parts that take no time left out.
+
+    tables: for each bar its latencies by part.  units: seconds that correspond to one in each bar.
+    beside: template of what the hover tells beside the time.
+    """
+    for part, name in names.items():
+        values = [table.get(part, Latency(0.0)) for table in tables]
+        if any(value.seconds for value in values):
+            yield lying_bars(
+                labels,
+                [value.seconds / unit for value, unit in zip(values, units, strict=True)],
+                name,
+                colors[part],
+                f"<b>{name}</b>: %{{customdata[0]}}{beside}<br>80 %: %{{customdata[1]}}"
+                "<extra></extra>",
+                customdata=[[quantities.seconds(value.seconds), value.trust] for value in values],
+            )
+
+
+def bar_label(name: str, total: Latency) -> str:
+    """The label of a bar: name, time and interval."""
+    return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
 def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> Figure:
@@ -132,31 +129,29 @@ def icicle(table: Table, title: str, look: Look) -> Figure:
     """
     nodes = _tree(table, title, look)
     figure = blank(look, "", 420)
-    figure.add_trace(
-        Trace(
-            type="icicle",
-            ids=[node["id"] for node in nodes],
-            labels=[node["label"] for node in nodes],
-            parents=[node["parent"] for node in nodes],
-            values=[node["latency"].seconds for node in nodes],
-            branchvalues="total",
-            marker={
-                "colors": [node["color"] for node in nodes],
-                "line": {"color": look.paper, "width": 1},
-            },
-            textfont={"color": [look.on(node["color"]) for node in nodes]},
-            tiling={"orientation": "v"},
-            pathbar={"visible": False},
-            leaf={"opacity": 1.0},
-            texttemplate="%{label}<br>%{percentRoot:.0%}",
-            customdata=[
-                [quantities.seconds(node["latency"].seconds), node["latency"].trust]
-                for node in nodes
-            ],
-            hovertemplate="<b>%{label}</b><br>%{customdata[0]}, %{percentRoot:.1%}<br>"
-            "80 %: %{customdata[1]}<extra></extra>",
-        )
+    trace = Trace(
+        type="icicle",
+        ids=[node["id"] for node in nodes],
+        labels=[node["label"] for node in nodes],
+        parents=[node["parent"] for node in nodes],
+        values=[node["latency"].seconds for node in nodes],
+        branchvalues="total",
+        marker={
+            "colors": [node["color"] for node in nodes],
+            "line": {"color": look.paper, "width": 1},
+        },
+        textfont={"color": [look.on(node["color"]) for node in nodes]},
+        tiling={"orientation": "v"},
+        pathbar={"visible": False},
+        leaf={"opacity": 1.0},
+        texttemplate="%{label}<br>%{percentRoot:.0%}",
+        customdata=[
+            [quantities.seconds(node["latency"].seconds), node["latency"].trust] for node in nodes
+        ],
+        hovertemplate="<b>%{label}</b><br>%{customdata[0]}, %{percentRoot:.1%}<br>"
+        "80 %: %{customdata[1]}<extra></extra>",
     )
+    figure.add_trace(trace)
     figure.update_layout(
         margin={"l": 0, "r": 0, "t": 8, "b": 0}, uniformtext={"minsize": 10, "mode": "hide"}
     )
@@ -200,14 +195,21 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
     figure = blank(look, "Speed of light and prediction", 90 + 125 * len(rows))
     figure.update_layout(grid={"rows": len(rows), "columns": 1, "pattern": "independent",
                                "ygap": 0.55})  # fmt: skip
-    room = 0
+    colors, room = {"bound": look.faint, "predicted": look.classes[0]}, 0
     for at, (name, values) in enumerate(rows.items()):
         axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
-        figure.add_trace(_panel(name, values, look) | axes)
+        labels = [_beside(name, kind, latency) for kind, latency in values.items()]
+        figure.add_trace(
+            time_bars(
+                values, [latency.seconds for latency in values.values()], "", look.faint,
+                marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
+                hovertemplate="%{customdata}<extra></extra>", showlegend=False, customdata=labels,
+            )
+            | axes
+        )  # fmt: skip
         figure.add_trace(error_bars(values, look) | axes)
         end = max(map(bar_end_s, values.values())) / MILLISECOND * 1.1
         across = {"title": {"text": "Time [ms]"}, "range": [0, end], "tickformat": "~g"}
-        labels = [_beside(name, kind, latency) for kind, latency in values.items()]
         room = max(room, room_for(labels))
         upward = {"showgrid": False, "autorange": "reversed", "tickvals": list(values)}
         upward |= {"ticktext": labels, "tickfont": {"color": look.ink}}
@@ -222,16 +224,6 @@ def _beside(name: str, kind: str, latency: Latency) -> str:
     if kind == "bound":
         return f"{name}, bound <b>{quantities.seconds(latency.seconds)}</b>"
     return bar_label(f"{name}, {kind}", latency)
-
-
-def _panel(name: str, values: Latencies, look: Look) -> Trace:
-    colors = {"bound": look.faint, "predicted": look.classes[0]}
-    trace = time_bars(
-        values, [latency.seconds for latency in values.values()], "", look.faint,
-        marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
-        hovertemplate="%{customdata}<extra></extra>", showlegend=False,
-    )  # fmt: skip
-    return trace | {"customdata": [_beside(name, kind, one) for kind, one in values.items()]}
 
 
 # ------------------------------------------------------------------------------- error bars

@@ -58,13 +58,12 @@ def bridge(
             words.append(("+" if change > 0 else "−") + quantities.seconds(abs(change)))
             height += change
     figure = blank(look, title, 100 + 34 * len(names))
-    figure.add_trace(
-        time_bars(
-            names, values, "", look.faint,
-            base=[base / MILLISECOND for base in bases], marker={"color": colors}, text=words,
-            **BESIDE, hovertemplate="%{y}: %{text}<extra></extra>", showlegend=False,
-        )
+    trace = time_bars(
+        names, values, "", look.faint,
+        base=[base / MILLISECOND for base in bases], marker={"color": colors}, text=words,
+        **BESIDE, hovertemplate="%{y}: %{text}<extra></extra>", showlegend=False,
     )  # fmt: skip
+    figure.add_trace(trace)
     bars = zip(bases, values, words, strict=True)
     top = axis_end([(max(b, b + v) / MILLISECOND, word) for b, v, word in bars])
     return lay_bars(figure, look, "Time of a step [ms]", bottom=48, range=[0, top])

@@ -52,12 +52,11 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
     sides = (("arithmetic", found.compute_s, 0), ("memory traffic", found.memory_s, 1))
     for name, seconds, color in sides:
         values = [float(value) for value in seconds]
-        figure.add_trace(
-            line(
-                found.at.tolist(), values, name, look.classes[color], "%{x:,.0f}: %{customdata}",
-                customdata=[quantities.seconds(value) for value in values],
-            )
+        trace = line(
+            found.at.tolist(), values, name, look.classes[color], "%{x:,.0f}: %{customdata}",
+            customdata=[quantities.seconds(value) for value in values],
         )  # fmt: skip
+        figure.add_trace(trace)
     crossing = found.crossings["all"]
     if crossing is not None and crossing > found.at[0]:
         guide_upwards(figure, crossing, f"ridge at {crossing:,.0f}", look.good, y=1.06)
@@ -82,14 +81,13 @@ def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look)
     for at, technique in enumerate(dict.fromkeys(row["technique"] for row in drawn)):
         mine = [row for row in drawn if row["technique"] == technique]
         said = [column.words(row[figure]) for row in mine]
-        chart.add_trace(
-            lying_bars(
-                [names[label(row)] for row in mine], [row[figure] for row in mine], technique,
-                look.classes[at % len(look.classes)],
-                "%{y}<br>%{text}, %{customdata}<extra></extra>", text=said, textposition="auto",
-                customdata=[row["decode_bound_by"] for row in mine],
-            )
+        trace = lying_bars(
+            [names[label(row)] for row in mine], [row[figure] for row in mine], technique,
+            look.classes[at % len(look.classes)],
+            "%{y}<br>%{text}, %{customdata}<extra></extra>", text=said, textposition="auto",
+            customdata=[row["decode_bound_by"] for row in mine],
         )  # fmt: skip
+        chart.add_trace(trace)
     return lay_bars(
         chart, look, column.title, bottom=72, mode="overlay", top=40, names=[*names.values()],
         rangemode="tozero",

@@ -76,13 +76,12 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
         hovertemplate="%{x}:00: %{y:.3g} requests/s<extra></extra>",
     )  # fmt: skip
     for at, (name, counts) in enumerate(replicas.items()):
-        figure.add_trace(
-            line(
-                hours, counts, f"replicas, {name}", look.classes[at],
-                f"%{{x}}:00: %{{y:.0f}} replicas<extra>{name}</extra>",
-                line={"shape": "hvh", "dash": "dash" if at else "solid"}, yaxis="y2",
-            )
+        trace = line(
+            hours, counts, f"replicas, {name}", look.classes[at],
+            f"%{{x}}:00: %{{y:.0f}} replicas<extra>{name}</extra>",
+            line={"shape": "hvh", "dash": "dash" if at else "solid"}, yaxis="y2",
         )  # fmt: skip
+        figure.add_trace(trace)
     right = {
         "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
         "title": {"text": "Replicas"}, "tickformat": "d", "dtick": max(math.ceil(most / 5), 1),
@@ -114,16 +113,7 @@ def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
         values = np.array(columns[name])
         shares = (100.0 * values / values[-1]).tolist()
         hover = f"%{{x:,.0f}} W: %{{y:.0f}} % (%{{customdata}})<extra>{words}</extra>"
-        figure.add_trace(
-            line(
-                columns["cap_w"],
-                shares,
-                words,
-                look.classes[at],
-                hover,
-                mode="lines+markers",
-                customdata=[f"{value:,.4g}" for value in values],
-            )
-        )
+        told = {"mode": "lines+markers", "customdata": [f"{value:,.4g}" for value in values]}
+        figure.add_trace(line(columns["cap_w"], shares, words, look.classes[at], hover, **told))
     y = {"title_text": "Relative to no cap [%]", "rangemode": "tozero"}
     return figure.laid("Power cap per device [W]", y, margin={"t": 44, "b": 90})

@@ -25,12 +25,11 @@ def machines(named: Mapping[str, Any], look: Look) -> Figure:
         held = [sum(slot["devices"] for slot in slots if slot["name"] == model["name"])
                 for _, slots in bars.values()]  # fmt: skip
         if any(held):
-            chart.add_trace(
-                lying_bars(
-                    bars, held, model["name"], look.classes[at % len(look.classes)],
-                    f"{model['name']}: %{{x}} devices<extra>%{{y}}</extra>",
-                )
+            trace = lying_bars(
+                bars, held, model["name"], look.classes[at % len(look.classes)],
+                f"{model['name']}: %{{x}} devices<extra>%{{y}}</extra>",
             )  # fmt: skip
+            chart.add_trace(trace)
     idle = [kind["devices"] - sum(slot["devices"] for slot in slots)
             for kind, slots in bars.values()]  # fmt: skip
     if any(idle):

@@ -51,7 +51,11 @@ def frontiers(
         if not at.size:
             continue
         for basis, stretch in _stretches(curve, at):
-            figure.add_trace(_line(curve, stretch, axes, color, basis))
+            xs, ys = (axis.values(curve.columns)[stretch].tolist() for axis in axes)
+            figure.add_scatter(
+                x=xs, y=ys, mode="lines", hoverinfo="skip", showlegend=False,
+                line=_stroke(color, basis), legendgroup=curve.name,
+            )  # fmt: skip
             used.add(basis)
         trace = _points(curve, number, at, axes, color, look)
         room.label(trace)
@@ -76,17 +80,6 @@ def _stretches(curve: Curve, at: NDArray[np.intp]) -> list[tuple[str, NDArray[np
         (BASES[int(worse[part[0]])], at[part[0] : part[-1] + 2])
         for part in np.split(np.arange(worse.size), cuts)
     ]
-
-
-def _line(
-    curve: Curve, at: NDArray[np.intp], axes: tuple[Axis, Axis], color: str, basis: str
-) -> Trace:
-    x, y = (axis.values(curve.columns)[at].tolist() for axis in axes)
-    return scatter(
-        x=x, y=y, mode="lines", hoverinfo="skip", showlegend=False,
-        line=_stroke(color, basis),
-        legendgroup=curve.name,
-    )  # fmt: skip
 
 
 def _points(

@@ -39,14 +39,13 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
             "line": {"color": [look.ink if one else look.paper for one in marked], "width": 1},
             "opacity": 0.9,
         }
-        figure.add_trace(
-            dots(
-                [row["memory_bytes_per_s"] for row in of_vendor],
-                [row["peak_flops_per_s"] for row in of_vendor], vendor, marker,
-                "<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
-                customdata=[[row["slug"], row["name"], row["words"]] for row in of_vendor],
-            )
+        trace = dots(
+            [row["memory_bytes_per_s"] for row in of_vendor],
+            [row["peak_flops_per_s"] for row in of_vendor], vendor, marker,
+            "<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
+            customdata=[[row["slug"], row["name"], row["words"]] for row in of_vendor],
         )  # fmt: skip
+        figure.add_trace(trace)
     rates, peaks = (
         [float(str(row[key])) for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
     )

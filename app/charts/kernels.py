@@ -1,14 +1,13 @@
 """Measured kernels: time by operator class, roofline and speed of light from hardware counters."""
 
-import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from app.charts import ceilings
 from app.charts.figure import Figure
+from app.charts.labels import NARROWEST, Room
 from app.charts.parts import flops_words, lay_bars, log_axis, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
@@ -56,9 +55,11 @@ def counter_roofline(
     figure = blank(look, "", 480)
     xs, ys = points["flops_per_byte"].to_numpy(), points["flops_per_s"].to_numpy()
     low, high = float(xs.min()) / 4, float(xs.max()) * 4
+    levels = [("memory", rate, "solid")] if rate else []
     if rate:
         high = max([high, *(2 * peak / rate for peak in peaks.values())])
-        _roofs(figure, low, high, rate, peaks, look)
+        lines = ceilings.ceiling_lines(peaks, levels, (low, high), set(peaks), look)
+        figure.add_traces(lines)
     limit = np.minimum(xs * (rate or np.inf), max(peaks.values(), default=np.inf))
     share = points["time_s"] / max(float(points["time_s"].sum()), 1e-300)
     colors = [
@@ -77,31 +78,15 @@ def counter_roofline(
     )  # fmt: skip
     lowest = min(float(ys.min()) / 4, low * (rate or np.inf))
     across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))
+    if rate:
+        room = Room(across, upward, (True, True), NARROWEST)
+        ceilings.label_peaks(figure, ceilings.named_peaks(peaks), room, look)
+        ceilings.label_diagonals(figure, levels, xs.tolist(), ys.tolist(), room, look)
     intensity = f"Arithmetic intensity of {traffic} [FLOP/byte]"
     x = {"title_text": intensity, **log_axis(across, quantities.digits, across=True)}
     y = {"title_text": "Rate [FLOP/s]", **log_axis(upward, flops_words)}
     margin = {"t": 16, "l": 70}
     return figure.laid(x, y, hovermode="closest", uirevision="keep", margin=margin)
-
-
-def _roofs(
-    figure: Figure, low: float, high: float, rate: float, peaks: Mapping[str, float], look: Look
-) -> None:
-    """Draw the memory diagonal and the peak of each format, each labelled on its line."""
-    end = max(peaks.values()) / rate if peaks else high
-    beside: dict[str, Any] = {"xanchor": "left", "yanchor": "top", "xshift": 16}
-    above: dict[str, Any] = {"xanchor": "right", "yanchor": "bottom"}
-    lines = [(f"memory {quantities.bandwidth(rate)}", (low, min(end, high)), rate, 0, beside)]
-    for peak in sorted(set(peaks.values())):
-        names = ", ".join(name for name, other in peaks.items() if other == peak)
-        lines.append(
-            (f"{names} {quantities.flops_rate(peak)}", (peak / rate, high), peak, 1, above)
-        )
-    for words, reach, scale, level, place in lines:
-        values = [scale if level else scale * x for x in reach]
-        figure.add_trace(ceilings.ceiling(reach, values, look.faint, 1.0 if level else 1.6, words))
-        place |= {"x": math.log10(reach[level]), "y": math.log10(values[level])}
-        figure.add_text(words, 11, look.faint, **place)
 
 
 def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
@@ -123,8 +108,10 @@ def _hover(row: Mapping[str, object]) -> str:
     name = chart_text(str(row["name"])[:80])
     time_s = float(str(row["time_s"]))
     took = f", {quantities.seconds(time_s)}" if time_s else ""
+    count = float(str(row["count"]))
     return (
-        f"<b>{name}</b><br>{quantities.count(float(str(row['count'])))} launches{took}<br>"
+        f"<b>{name}</b><br>{quantities.count(count)} {'launch' if count == 1 else 'launches'}{took}"
+        "<br>"
         f"{'at least ' if row['at_least'] else ''}"
         f"{quantities.flops_rate(float(str(row['flops_per_s'])))} at "
         f"{quantities.digits(float(str(row['flops_per_byte'])))} FLOP/byte"

@@ -43,7 +43,10 @@ def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) ->
         y=list(range(len(lines))),
         mode="markers+text",
         marker={
-            "symbol": [_symbol(line) for line in lines],
+            "symbol": [
+                "square" if not line.folds else "triangle-down" if line.open else "triangle-right"
+                for line in lines
+            ],
             "size": [12 if line.folds else 13 for line in lines],
             "color": [_color(line, look) for line in lines],
             "opacity": 1.0,
@@ -67,12 +70,6 @@ def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) ->
 
 def _x(line: GraphLine) -> float:
     return 0.02 + _INDENT * line.level
-
-
-def _symbol(line: GraphLine) -> str:
-    if not line.folds:
-        return "square"
-    return "triangle-down" if line.open else "triangle-right"
 
 
 def _color(line: GraphLine, look: Look) -> str:

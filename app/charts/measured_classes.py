@@ -33,7 +33,11 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> Figure:
     """
     shown = classes[(classes["predicted_s"] > 0) | (classes["measured_s"] > 0)]
     rows = shown.to_dict("records")
-    predicted = {_labelled(row): Latency(*(row[key] for key in _LATENCY)) for row in rows}
+    names = {**CLASS_NAMES, **_WORDS}
+    predicted = {
+        names.get(row["class"], row["class"]) + _trusted(row): Latency(*(row[k] for k in _LATENCY))
+        for row in rows
+    }
     figure = blank(look, title, 150 + 62 * len(shown))
     bars = (
         ("bound_s", "Bound", look.rest),
@@ -46,11 +50,6 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> Figure:
         figure.add_trace(time_bars(predicted, values, words, color, marker=marker))
     figure.add_trace(error_bars(predicted, look))  # the middle bar is the prediction
     return lay_bars(figure, look, "Time of a step [ms]", bottom=92, mode="group", gap=0.3)
-
-
-def _labelled(row: Mapping[str, Any]) -> str:
-    """The label of a class: its name, then the lines of `_trusted`."""
-    return _WORDS.get(row["class"], CLASS_NAMES.get(row["class"], row["class"])) + _trusted(row)
 
 
 def _trusted(row: Mapping[str, Any]) -> str:
@@ -93,13 +92,12 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
     for state, color in (("before", look.rest), ("after", look.classes[0])):
         values = [100.0 * row[f"error_{state}"] for row in rows]
         hover = f"{state}: %{{customdata}} (%{{x:+.1f}} %)<extra>%{{y}}</extra>"
-        figure.add_trace(
-            lying_bars(
-                names, values, state.capitalize(), color, hover,
-                marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
-                customdata=[quantities.seconds(row[f"{state}_s"]) for row in rows],
-            )
+        trace = lying_bars(
+            names, values, state.capitalize(), color, hover,
+            marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
+            customdata=[quantities.seconds(row[f"{state}_s"]) for row in rows],
         )  # fmt: skip
+        figure.add_trace(trace)
     title = "Predicted over measured, minus one [%]"
     return lay_bars(figure, look, title, bottom=92, mode="group", gap=0.3, zeroline=True)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace, bar
-from app.charts.parts import corner_words
+from app.charts.parts import corner_words, inside
 from app.charts.style import BUTTONS, Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
@@ -99,13 +99,8 @@ def _overflow(
     """Shade the configurations that do not fit."""
     over = [at for at, total in enumerate(totals) if total > usable]
     if over:
-        figure.add_vrect(
-            x0=over[0] - 0.5,
-            x1=len(labels) - 0.5,
-            fillcolor=look.alarm,
-            opacity=0.10,
-            layer="below",
-        )
+        ends = over[0] - 0.5, len(labels) - 0.5
+        figure.add_vrect(*ends, fillcolor=look.alarm, opacity=0.10, layer="below")
         corner_words(figure, "shaded: does not fit", look.alarm)
 
 
@@ -117,16 +112,9 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     figure = blank(look, "", 214)
     for part in PARTS:
         trace = part_bars(part, [""], [parts[part]], look)
-        words, color = trace["name"], trace["marker"]["color"]
-        trace |= {
-            "text": trace.pop("customdata"),
-            "textposition": "inside",
-            "insidetextanchor": "middle",
-            "insidetextfont": {"color": look.on(color)},
-            "textangle": 0,
-            "constraintext": "inside",
-            "hovertemplate": f"{words}: %{{text}}<extra></extra>",
-        }
+        words = trace.pop("customdata")
+        trace |= inside(words, trace["marker"]["color"], look) | {"constraintext": "inside"}
+        trace["hovertemplate"] = f"{trace['name']}: %{{text}}<extra></extra>"
         figure.add_trace(trace)
     for name, value in limits.items():
         figure.add_vline(x=value / GIGABYTE, line=_rule(name, look))
@@ -134,10 +122,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     corner_words(figure, named, look.faint)
     top = max([*limits.values(), sum(parts.values())]) / GIGABYTE
     figure.update_xaxes(range=[0, top * 1.04], title_text=_AXIS, tickformat="~g")
-    figure.update_layout(
-        barmode="stack",
-        bargap=0.1,
-        margin={"t": BUTTONS + 22, "b": 84, "l": 18, "r": 16},
-        uniformtext={"minsize": 11, "mode": "hide"},
-    )
+    margin = {"t": BUTTONS + 22, "b": 84, "l": 18, "r": 16}
+    small = {"minsize": 11, "mode": "hide"}
+    figure.update_layout(barmode="stack", bargap=0.1, margin=margin, uniformtext=small)
     return figure

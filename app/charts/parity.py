@@ -67,16 +67,13 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
     counts, _ = np.histogram(np.log(kept), edges)
     middles = (edges[:-1] + edges[1:]) / 2
     inside = [abs(np.expm1(middle)) <= max(BANDS) for middle in middles]
+    bins = [f"{np.exp(low):.2f} to {np.exp(high):.2f}" for low, high in pairwise(edges)]
+    colors = [look.classes[0] if near else look.faint for near in inside]
     figure.add_bar(
-        x=middles,
-        y=counts,
-        width=float(edges[1] - edges[0]) * 0.92,
-        marker={"color": [look.classes[0] if near else look.faint for near in inside]},
-        customdata=[[np.exp(low), np.exp(high)] for low, high in pairwise(edges)],
-        hovertemplate="%{customdata[0]:.2f} to %{customdata[1]:.2f} × measured: "
-        "%{y} points<extra></extra>",
-        showlegend=False,
-    )
+        x=middles, y=counts, width=float(edges[1] - edges[0]) * 0.92, marker={"color": colors},
+        customdata=bins, showlegend=False,
+        hovertemplate="%{customdata} × measured: %{y} points<extra></extra>",
+    )  # fmt: skip
     figure.add_vline(x=0.0, line={"color": look.ink, "width": 1})
     words = {0.25: "¼ or less", 0.5: "½", 1.0: "as measured", 2.0: "2×", 4.0: "4× or more"}
     ticks = {"tickvals": [float(np.log(at)) for at in words], "ticktext": list(words.values())}

@@ -17,6 +17,14 @@ BESIDE: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+def inside(words: Sequence[str], color: str, look: Look) -> dict[str, Any]:
+    """Labels in the middle of bars of a colour, upright."""
+    return {
+        "text": list(words), "textposition": "inside", "insidetextanchor": "middle",
+        "insidetextfont": {"color": look.on(color)}, "textangle": 0,
+    }  # fmt: skip
+
+
 # ------------------------------------------------------------------------------- axes
 
 

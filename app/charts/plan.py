@@ -54,16 +54,9 @@ def finish(
     across = [x for trace in figure.data for x in trace.get("x", ()) if x is not None]
     for at, (place, words) in enumerate(guides[0]):
         left = sum(x > place for x in across) > sum(x < place for x in across)
-        side = "left" if left else "right"  # away from the axis labels
-        guide_upwards(
-            figure,
-            place,
-            words,
-            look.alarm,
-            log=axes[0].logarithmic,
-            xanchor=side,
-            yshift=13 * (at % 2),
-        )  # labels of close targets are stacked
+        # away from the axis labels; labels of close targets are stacked
+        side = {"xanchor": "left" if left else "right", "yshift": 13 * (at % 2)}
+        guide_upwards(figure, place, words, look.alarm, log=axes[0].logarithmic, **side)
     for place, words in guides[1]:
         guide_across(figure, place, words, look.alarm, log=axes[1].logarithmic)
 

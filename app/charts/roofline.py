@@ -16,7 +16,7 @@ from app.charts import ceilings
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import LEGEND_LINE, NARROWEST, Room, legend_lines
 from app.charts.parts import error_reach, flops_words, log_axis
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
+from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
 from genz_core.steps.step import StepEstimate
 from genz_core.types import System
@@ -26,9 +26,6 @@ SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond"}
 _SMALLEST, _LARGEST = 7.0, 34.0
 _LABELLED = 3
 _RIDGE_LIFT = 20.0
-_PLACE = ("flops_per_byte", "flops_per_s")
-#: Positions tried for a diagonal's label, as shares of its visible length.
-_ALONG = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +49,10 @@ def operator_points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict
     return [row for row in rows if row["flops"] and row["bytes"] and row["run_s"]]
 
 
-def frame(rows: Iterable[Row], system: System) -> Frame:
-    """Axis limits that include all points and the ridge point of every ceiling.
-
-    rows: of `operator_points`.
+def frame(steps: Iterable[StepEstimate], system: System) -> Frame:
+    """Axis limits that include all operators of steps, in all their configurations, and the ridge
+    point of every ceiling.
     """
-    places = [(row["flops_per_byte"], row["flops_per_s"]) for row in rows]
-    return _around([x for x, _ in places], [y for _, y in places], system)
-
-
-def frame_of_steps(steps: Iterable[StepEstimate], system: System) -> Frame:
-    """`frame` for all operators of several steps, in all their configurations."""
     xs: list[float] = []
     ys: list[float] = []
     for step in steps:
@@ -70,11 +60,6 @@ def frame_of_steps(steps: Iterable[StepEstimate], system: System) -> Frame:
         drawn = (step.flops > 0) & (step.bytes > 0) & (run_s > 0)
         xs += (step.flops[drawn] / step.bytes[drawn]).tolist()
         ys += (step.flops[drawn] / run_s[drawn]).tolist()
-    return _around(xs, ys, system)
-
-
-def _around(xs: Sequence[float], ys: Sequence[float], system: System) -> Frame:
-    """Axis limits around points (intensity [FLOP/byte], rate [FLOP/s]) and all ridge points."""
     ridges = [peak / system.memory_bytes_per_s for peak in system.peak_flops_per_s.values()]
     across = [*xs, min(ridges) / 10, max(ridges) * 10]
     top = max(system.peak_flops_per_s.values())
@@ -88,10 +73,17 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     rows: of `operator_points`.  limits: of `frame`.
     """
     figure = blank(look, "", 560)
+    peaks, levels = system.peak_flops_per_s, ceilings.bandwidths(system)
     used = {str(row["compute"]) for row in rows}
-    figure.add_traces(ceilings.ceiling_lines(system, limits.x, used, look))
+    figure.add_traces(ceilings.ceiling_lines(peaks, levels, limits.x, used, look))
     figure.add_traces(_clouds(rows, system, look))
-    _annotate(figure, rows, system, limits, look)
+    room = Room(limits.x, limits.y, (True, True), NARROWEST)
+    named = [one for one in ceilings.named_peaks(peaks) if used & set(one[0].split(", "))]
+    ceilings.label_peaks(figure, named, room, look)
+    xs, ys = ([float(row[name]) for row in rows] for name in ("flops_per_byte", "flops_per_s"))
+    ceilings.label_diagonals(figure, levels, xs, ys, room, look)
+    _label_points(figure, rows, room, look)
+    _label_ridges(figure, [peak for _, peak in named], system, room, look)
     across = log_axis(limits.x, lambda value, _: f"{value:,g}", across=True)
     entries = [trace["name"] for trace in figure.data if trace.get("showlegend", True)]
     return figure.laid(
@@ -191,72 +183,13 @@ def hover(row: Row, system: System) -> str:
     )
 
 
-def _annotate(
-    figure: Figure, rows: Sequence[Row], system: System, limits: Frame, look: Look
-) -> None:
-    """Label ceilings, diagonals, operators and ridge points, in that order, where labels fit."""
-    room = Room(limits.x, limits.y, (True, True), NARROWEST)
-    used = {str(row["compute"]) for row in rows}
-    peaks = [(n, peak) for n, peak in ceilings.named_peaks(system) if used & set(n.split(", "))]
-    for names, peak in peaks:
-        words = f"{names} {quantities.flops_rate(peak)}"
-        room.claim(limits.x[1], peak, words, 12.0, "left")
-        figure.add_text(
-            words, 12, look.ink, x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right",
-            yanchor="bottom", borderpad=0, bgcolor=translucent(look.paper, 0.75),
-        )  # fmt: skip
-    _label_diagonals(figure, rows, system, limits, room, look)
-    _label_points(figure, rows, limits, room, look)
-    for _, peak in peaks:
-        ridge = peak / system.memory_bytes_per_s
-        words = f"ridge {quantities.digits(ridge)} FLOP/byte"
-        if room.claim(ridge, peak, words, 11.0, "left", lift=_RIDGE_LIFT):
-            figure.add_annotation(
-                x=math.log10(ridge), y=math.log10(peak), text=words, xanchor="right",
-                showarrow=True, ax=-8, ay=-_RIDGE_LIFT - 6, arrowcolor=look.faint, arrowwidth=1,
-                arrowhead=0, font={"size": 11, "color": look.faint},
-            )  # fmt: skip
-
-
-def _label_diagonals(
-    figure: Figure, rows: Sequence[Row], system: System, limits: Frame, room: Room, look: Look
-) -> None:
-    """Label the diagonals near the plot edge, the memory's first; every diagonal has a hover.
-
-    A label avoids the operators' points if the first third of the line has a free place; it is
-    split in two lines if one does not fit.
-    """
-    levels = ceilings.bandwidths(system)
-    dots = room.dots(*([float(row[name]) for row in rows] for name in _PLACE))
-    for name, rate, _ in sorted(levels, key=lambda level: (level[0] != "memory", -level[1])):
-        enters = math.log10(max(limits.x[0], limits.y[0] / rate)) + 0.08
-        leaves = math.log10(min(limits.x[1], limits.y[1] / rate))
-        main = name == "memory"
-        size, color = (12, look.ink) if main else (11, look.faint)
-        places = [(enters + share * (leaves - enters), dots) for share in _ALONG]
-        tries = [
-            (x, off, f"{name}{between}{quantities.bandwidth(rate)}")
-            for x, off in (*places, (enters, [])) for between in (" ", "<br>")
-        ]  # fmt: skip
-        for x, off, words in tries:
-            lift = -15.0 * len(words.split("<br>"))
-            if room.claim(10.0**x, 10.0**x * rate, words, size, lift=lift, off=off):
-                figure.add_text(
-                    words, size, color, x=x, y=x + math.log10(rate), xanchor="left", yanchor="top",
-                    xshift=6, align="left",
-                )  # fmt: skip
-                break
-
-
-def _label_points(
-    figure: Figure, rows: Sequence[Row], limits: Frame, room: Room, look: Look
-) -> None:
+def _label_points(figure: Figure, rows: Sequence[Row], room: Room, look: Look) -> None:
     """Label the operators that take most time, where the labels fit.
 
     A label stands beside the point, where a rising diagonal leaves space, or below it near the
     right edge.
     """
-    low, high = map(math.log10, limits.x)
+    low, high = map(math.log10, room.across)
     for row in sorted(rows, key=lambda row: -row["share"])[: 2 * _LABELLED]:
         away, name = _diameter(row["share"]) / 2 + 2, str(row["name"])
         x, y = row["flops_per_byte"], row["flops_per_s"]
@@ -269,3 +202,18 @@ def _label_points(
         side, lift = ("right", -7.0) if beside else ("center", -14.0 - away)
         if room.claim(x, y, " " * beside + name, 11.0, side, lift=lift):
             figure.add_text(name, 11, look.faint, x=math.log10(x), y=math.log10(y), **place)
+
+
+def _label_ridges(
+    figure: Figure, peaks: Sequence[float], system: System, room: Room, look: Look
+) -> None:
+    """Label the ridge points of peaks, where labels fit."""
+    for peak in peaks:
+        ridge = peak / system.memory_bytes_per_s
+        words = f"ridge {quantities.digits(ridge)} FLOP/byte"
+        if room.claim(ridge, peak, words, 11.0, "left", lift=_RIDGE_LIFT):
+            figure.add_annotation(
+                x=math.log10(ridge), y=math.log10(peak), text=words, xanchor="right",
+                showarrow=True, ax=-8, ay=-_RIDGE_LIFT - 6, arrowcolor=look.faint, arrowwidth=1,
+                arrowhead=0, font={"size": 11, "color": look.faint},
+            )  # fmt: skip

@@ -32,13 +32,12 @@ def replicas(
     figure = blank(look, "Demand and replicas over time", 420)
     end = windows[-1]["end_s"]
     served = [row["requests_per_s"] for row in windows]
-    figure.add_trace(
-        line(
-            _middles(windows), served, "demand", look.classes[1],
-            "%{y:.3g} requests/s<extra>demand</extra>", yaxis="y2",
-            line={"width": 1.5, "dash": "dot"},
-        )
+    trace = line(
+        _middles(windows), served, "demand", look.classes[1],
+        "%{y:.3g} requests/s<extra>demand</extra>", yaxis="y2",
+        line={"width": 1.5, "dash": "dot"},
     )  # fmt: skip
+    figure.add_trace(trace)
     names = {"there": "paid for", "ready": "serving"}
     for at, (column, name) in enumerate(names.items()):
         time = _hours([*course["time_s"], end])
@@ -76,11 +75,10 @@ def tails(windows: Rows, name: str, title: str, target_s: float, look: Look) -> 
             shown += [value for value in seconds if value]
             words = ["–" if value is None else quantities.seconds(value) for value in seconds]
             label = f"{percentile}, {of}"
-            figure.add_trace(
-                line(
-                    _middles(windows), seconds, label, look.classes[(0, 2)[at]],
-                    f"%{{customdata}}<extra>{label}</extra>", customdata=words,
-                    line={"width": 2, "dash": dash},
-                )
+            trace = line(
+                _middles(windows), seconds, label, look.classes[(0, 2)[at]],
+                f"%{{customdata}}<extra>{label}</extra>", customdata=words,
+                line={"width": 2, "dash": dash},
             )  # fmt: skip
+            figure.add_trace(trace)
     return over_arrivals(figure, "Time [h]", title, shown, target_s, look)

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from app.answers.columns import COLUMNS, Column, ends
+from app.charts import labels
 from app.charts.figure import Figure, Trace
-from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import (
     band,
     corner_words,
@@ -29,8 +29,6 @@ LOADS: Mapping[str, str] = {
 }
 _NAMED = MappingProxyType({name: COLUMNS[f"{name}_s"].head for name in ("ttft", "tpot")})
 _RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity"]
-#: Share of a chart's side that a point's label needs.
-_LEAST_APART = 0.12
 
 
 def latencies(
@@ -67,13 +65,12 @@ def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> F
     """
     figure = blank(look, "Throughput over the load", 420)
     rates = list(table[_RATE.name])
-    figure.add_trace(
-        line(
-            table[load], rates, column.head, look.classes[2],
-            "%{x:,.4g}: %{customdata} per device<extra></extra>", mode="lines+markers",
-            customdata=[column.words(rate) for rate in rates], showlegend=False,
-        )
+    trace = line(
+        table[load], rates, column.head, look.classes[2],
+        "%{x:,.4g}: %{customdata} per device<extra></extra>", mode="lines+markers",
+        customdata=[column.words(rate) for rate in rates], showlegend=False,
     )  # fmt: skip
+    figure.add_trace(trace)
     _shade_overload(figure, table, load, look)
     y = {"title_text": column.title, "rangemode": "tozero"}
     return figure.laid(load_axis(load, table[load]), y, margin={"t": 44, "b": 96, "l": 66})
@@ -90,22 +87,25 @@ def throughput_over_interactivity(
     figure = blank(look, "Throughput against interactivity", 460)
     for at, (name, table) in enumerate(curves.items()):
         loads = [f"{value:,.0f}" if value >= 10 else f"{value:.2g}" for value in table[load]]
-        marked = name in marked_rows
-        figure.add_trace(
-            line(
-                table[_USER.name], table[_RATE.name], name, look.classes[at % 10],
-                f"{LOADS[load]} %{{customdata}}<br>%{{x:.3g}} tok/s a user, %{{y:,.4g}} tok/s a "
-                f"device<extra>{name}</extra>",
-                mode="lines+markers+text" if marked else "lines+markers",
-                text=_spaced(table, loads), textposition="top right",
-                textfont={"size": 11, "color": look.faint}, marker={"size": 7},
-                customdata=loads, cliponaxis=False,
-            )
+        trace = line(
+            table[_USER.name], table[_RATE.name], name, look.classes[at % 10],
+            f"{LOADS[load]} %{{customdata}}<br>%{{x:.3g}} tok/s a user, %{{y:,.4g}} tok/s a "
+            f"device<extra>{name}</extra>",
+            mode="lines+markers", marker={"size": 7}, customdata=loads, cliponaxis=False,
         )  # fmt: skip
-        if marked:
-            figure.add_trace(_mark(table, marked_rows[name], look))
+        figure.add_trace(trace)
+        if name in marked_rows:
+            trace |= {"mode": "lines+markers+text", "text": loads}
+            trace["textfont"] = {"size": 11, "color": look.faint}
+            xs, ys = ([v for one in curves.values() for v in one[c.name]] for c in (_USER, _RATE))
+            room = labels.Room(labels.ends(xs, False), labels.ends(ys, False))
+            for one in curves.values():
+                room.keep_free(one[_USER.name], one[_RATE.name])
+            room.label(trace)
+            xs, ys = ([table[c.name][marked_rows[name]]] for c in (_USER, _RATE))
+            figure.add_trace(dots(xs, ys, "this load", ring(15, look.ink), ""))
     x, y = ({"title_text": one.title, "rangemode": "tozero"} for one in (_USER, _RATE))
-    legend = LEGEND_LINE * legend_lines([trace["name"] for trace in figure.data])
+    legend = labels.LEGEND_LINE * labels.legend_lines([trace["name"] for trace in figure.data])
     return figure.laid(x, y, margin={"t": 44, "b": 66 + legend, "l": 66, "r": 40})
 
 
@@ -142,20 +142,6 @@ def _beside(figure: Figure, value: float) -> dict[str, Any]:
     return {"xanchor": "left" if left else "right", "xshift": 4 if left else -4}
 
 
-def _spaced(table: Table, words: Sequence[str]) -> list[str]:
-    """The labels, "" for points too close to the last labelled one."""
-    xs, ys = table[_USER.name], table[_RATE.name]
-    wide, high = max(xs) or 1.0, max(ys) or 1.0
-    kept: list[str] = []
-    last = (math.inf, math.inf)
-    for x, y, word in zip(xs, ys, words, strict=True):
-        place = (float(x) / wide, float(y) / high)
-        far = math.dist(place, last) > _LEAST_APART
-        kept.append(word if far else "")
-        last = place if far else last
-    return kept
-
-
 def _line(table: Table, load: str, column: str, name: str, dash: str, color: str) -> Trace:
     seconds = [float(value) for value in table[column]]
     drawn = [value if value < math.inf else None for value in seconds]
@@ -173,11 +159,6 @@ def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
         f"{quantities.seconds(value)}, 80 %: {quantities.span(*pair)}"
         for value, *pair in zip(seconds, table[low], table[high], strict=True)
     ]
-
-
-def _mark(table: Table, row: int, look: Look) -> Trace:
-    x, y = table[_USER.name][row], table[_RATE.name][row]
-    return dots([x], [y], "this load", ring(15, look.ink), "")
 
 
 def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from app.charts.breakdown import bar_end_s, bar_label, error_bars
-from app.charts.figure import Figure, Trace, bar
+from app.charts.breakdown import bar_end_s, bar_label, error_bars, stacked_bars
+from app.charts.figure import Figure
 from app.charts.memory import PARTS, part_bars
-from app.charts.parts import interval_reach, lay_bars, limit_mark, time_bars
-from app.charts.style import CLASS_NAMES, CLASSES, HOST, Look, blank
+from app.charts.parts import interval_reach, lay_bars, limit_mark, lying_bars
+from app.charts.style import KIND_NAMES, Look, blank
 from app.decide.comparison import HEADLINES, Figures, best
 from app.scenario.intervals import Latency
 from app.wording import quantities
@@ -24,12 +24,12 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
     unit = {"s": "ms", "bytes": "GB"}.get(about.unit, about.unit)
     figure = blank(look, f"{about.head} [{unit}]", 90 + 34 * max(len(known), 1))
     colors = [look.good if label == first else look.classes[0] for label in known]
-    trace = bar(
-        y=list(known), x=[one.seconds / scale for one in known.values()], orientation="h",
-        marker={"color": colors}, insidetextfont={"color": [look.on(color) for color in colors]},
+    trace = lying_bars(
+        known, [one.seconds / scale for one in known.values()], "", "",
+        "%{y}: %{text}<extra></extra>", marker={"color": colors}, showlegend=False,
         text=[about.words(one.seconds) for one in known.values()], textposition="auto",
-        insidetextanchor="start", constraintext="none", textangle=0, showlegend=False,
-        hovertemplate="%{y}: %{text}<extra></extra>",
+        insidetextfont={"color": [look.on(color) for color in colors]},
+        insidetextanchor="start", constraintext="none", textangle=0,
     )  # fmt: skip
     if known and all(math.isfinite(one.high_s) for one in known.values()):
         trace["error_x"] = interval_reach(known.values(), scale, look, 4)
@@ -49,12 +49,11 @@ def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], lo
     for part in PARTS:
         figure.add_trace(part_bars(part, names, [parts[name][part] for name in names], look))
     limits = [value / GIGABYTE for value in usable]
-    figure.add_trace(
-        limit_mark(
-            limits, names, "usable", look, 22, "usable: %{customdata}<extra></extra>",
-            customdata=[quantities.size(value) for value in usable],
-        )
+    trace = limit_mark(
+        limits, names, "usable", look, 22, "usable: %{customdata}<extra></extra>",
+        customdata=[quantities.size(value) for value in usable],
     )  # fmt: skip
+    figure.add_trace(trace)
     return lay_bars(figure, look, "", bottom=72, gap=0.4, rangemode="tozero")
 
 
@@ -69,23 +68,11 @@ def stacked_by_class(
     totals: the step of each scenario; its interval is the error bar.  tables: one mapping per
     scenario with latency by class; "host" holds host and pipeline time.
     """
-    kinds = {kind for table in tables for kind, value in table.items() if value.seconds}
-    figure = blank(look, title, 130 + 62 * len(totals) + 15 * len(kinds))
     places = {bar_label(name, total): total for name, total in totals.items()}
-    for kind in (*CLASSES, "host"):
-        values = [table.get(kind, Latency(0.0)) for table in tables]
-        if any(value.seconds for value in values):
-            figure.add_trace(_bar(list(places), values, kind, look))
-    figure.add_trace(error_bars(places, look))
+    colors = {name: look.class_color(name) for name in KIND_NAMES}
+    units = [MILLISECOND] * len(places)
+    traces = list(stacked_bars(list(places), tables, units, KIND_NAMES, colors))
+    figure = blank(look, title, 130 + 62 * len(totals) + 15 * len(traces))
+    figure.add_traces([*traces, error_bars(places, look)])
     longest = max(map(bar_end_s, totals.values()), default=0.0) / MILLISECOND
     return lay_bars(figure, look, "Time [ms]", bottom=110, gap=0.4, range=[0, longest * 1.05])
-
-
-def _bar(names: Sequence[str], values: Sequence[Latency], kind: str, look: Look) -> Trace:
-    words = CLASS_NAMES.get(kind, HOST)
-    color = look.rest if kind == "host" else look.class_color(kind)
-    trace = time_bars(names, [value.seconds for value in values], words, color)
-    return trace | {
-        "customdata": [[quantities.seconds(value.seconds), value.trust] for value in values],
-        "hovertemplate": f"{words}: %{{customdata[0]}}<br>80 %: %{{customdata[1]}}<extra></extra>",
-    }

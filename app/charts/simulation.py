@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure, Trace, bar
+from app.charts.figure import Figure
 from app.charts.parts import line, over_arrivals, time_axis
 from app.charts.style import Look, blank
 from app.wording import quantities
@@ -42,13 +42,12 @@ def course(series: Columns, look: Look) -> Figure:
     for column, axis, color in lines:
         name = COLUMNS[column].head
         hover = "%{y:.0%}" if column == "kv_use" else "%{y:,.0f}"
-        figure.add_trace(
-            line(
-                time.tolist(), np.asarray(series[column])[kept].tolist(), name,
-                look.classes[color], f"{hover}<extra>{name}</extra>", yaxis=axis,
-                line={"width": 1.5, "shape": "hv"},
-            )
+        trace = line(
+            time.tolist(), np.asarray(series[column])[kept].tolist(), name,
+            look.classes[color], f"{hover}<extra>{name}</extra>", yaxis=axis,
+            line={"width": 1.5, "shape": "hv"},
         )  # fmt: skip
+        figure.add_trace(trace)
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
     preempted: dict[str, Any] = {"range": [0, most * 1.05], "tickformat": ",d", "nticks": 4}
     preempted |= {"dtick": 1} if most < 4 else {}
@@ -95,17 +94,8 @@ def cumulative(
     for at, (name, (seconds, share)) in enumerate(curves.items()):
         hover = f"%{{y:.1%}} take at most %{{customdata}}<extra>{name}</extra>"
         shown = [quantities.seconds(value) for value in seconds]
-        figure.add_trace(
-            line(
-                seconds,
-                share,
-                name,
-                look.classes[at],
-                hover,
-                line={"shape": "hv"},
-                customdata=shown,
-            )
-        )
+        told = {"line": {"shape": "hv"}, "customdata": shown}
+        figure.add_trace(line(seconds, share, name, look.classes[at], hover, **told))
     times = [*targets, *(value for seconds, _ in curves.values() for value in seconds)]
     for target_s in targets:
         figure.add_scatter(
@@ -121,47 +111,35 @@ def cumulative(
 def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
     """Shares of the prompt tokens that came from each tier, one stacked bar per row.
 
-    rows: with the hit columns; a run without tiers has only `cached_share`.  name: the column that
-    labels the rows.
+    rows: with the hit columns; a run without tiers has only `cached_share`, all on the device.
+    name: the column that labels the rows.
     """
-    figure = blank(look, "Prompt tokens found in cache, by tier", 320)
-    for column, place in _HITS.items():
-        if any(column in row for row in rows):
-            values = {str(row[name]): _share(row, column) for row in rows}
-            figure.add_trace(_bars(column, values, look.classes[place]))
+    alone = [{"device_hit_share": row["cached_share"], **row} for row in rows]
+    columns = {c: at for c, at in _HITS.items() if any(c in row for row in alone)}
     y = {"title_text": "Share of prompt tokens", "tickformat": ".0%"}
-    return _by_row(figure, y, "stack")
-
-
-def _share(row: Mapping[str, Any], column: str) -> float:
-    """A share of a row.  In a run without tiers all hits are in device memory."""
-    alone = column == "device_hit_share" and column not in row
-    return float(row["cached_share"] if alone else row.get(column, 0.0))
+    return _by_row("Prompt tokens found in cache, by tier", alone, name, columns, y, "stack", look)
 
 
 def first_tokens(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
     """Mean and 99th percentile of TTFT, two bars per row.  rows, name: as for `hits`."""
-    figure = blank(look, "Time to first token", 320)
-    for place, column in enumerate(("ttft_mean_s", "ttft_p99_s")):
-        values = {str(row[name]): float(row[column]) for row in rows}
-        figure.add_trace(_bars(column, values, look.classes[place]))
-    return _by_row(figure, {"title_text": "TTFT [s]"}, "group")
+    columns = {"ttft_mean_s": 0, "ttft_p99_s": 1}
+    y = {"title_text": "TTFT [s]"}
+    return _by_row("Time to first token", rows, name, columns, y, "group", look)
 
 
-def _bars(column: str, values: Mapping[str, float], color: str) -> Trace:
-    """One bar per named value of a column; the hover formats the value as the column does."""
-    head, words = COLUMNS[column].head, COLUMNS[column].words
-    return bar(
-        x=list(values),
-        y=list(values.values()),
-        name=head,
-        marker={"color": color},
-        customdata=[words(value) for value in values.values()],
-        hovertemplate=f"{head}: %{{customdata}}<extra>%{{x}}</extra>",
-    )
-
-
-def _by_row(figure: Figure, y: Mapping[str, Any], mode: str) -> Figure:
+def _by_row(
+    title: str, rows: Sequence[Mapping[str, Any]], name: str, columns: Mapping[str, int],
+    y: Mapping[str, Any], mode: str, look: Look,
+) -> Figure:  # fmt: skip
+    """Bars of columns, a group for each row; columns: with their palette indices."""
+    figure = blank(look, title, 320)
+    for column, place in columns.items():
+        one, values = COLUMNS[column], [float(row.get(column, 0.0)) for row in rows]
+        figure.add_bar(
+            x=[str(row[name]) for row in rows], y=values, name=one.head,
+            marker={"color": look.classes[place]}, customdata=[one.words(v) for v in values],
+            hovertemplate=f"{one.head}: %{{customdata}}<extra>%{{x}}</extra>",
+        )  # fmt: skip
     x = {"type": "category", "showgrid": False}
     low = {"rangemode": "tozero", **y}
     return figure.laid(x, low, barmode=mode, bargap=0.35, margin={"t": 44, "b": 92})

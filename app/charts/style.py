@@ -26,6 +26,8 @@ CLASS_NAMES: Mapping[str, str] = {
 }
 CLASSES = tuple(CLASS_NAMES)
 HOST = "Host and pipeline"
+#: Names of the kinds of a step's time, as `CLASS_NAMES` with what lies between operators.
+KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": HOST}
 #: Height of the buttons at a chart's upper edge, which a touch screen always shows [px].
 BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.
@@ -62,7 +64,9 @@ class Look:
     classes: tuple[str, ...]
 
     def class_color(self, name: str) -> str:
-        """The colour of an operator class; `faint` for any other name."""
+        """The colour of an operator class, `rest` for "host"; `faint` for any other name."""
+        if name == "host":
+            return self.rest
         return self.classes[CLASSES.index(name)] if name in CLASSES else self.faint
 
     def part_color(self, name: str) -> str:
@@ -138,12 +142,12 @@ def _luminance(color: str) -> float:
 
 def printable(document: str) -> str:
     """A figure's JSON in print colours, whichever look it was drawn in."""
-    for name in ("paper", "ink", "faint", "grid", "rest", "panel", "alarm", "good"):
-        document = document.replace(getattr(DARK, name), getattr(LIGHT, name))
-    for dark, light in zip(DARK.classes, LIGHT.classes, strict=True):
-        document = document.replace(dark, light)
-        document = document.replace(_rgba(dark), _rgba(light))
-    return document.replace(_rgba(DARK.good), _rgba(LIGHT.good))
+    names = ("paper", "ink", "faint", "grid", "rest", "panel", "alarm", "good")
+    colors = [*((getattr(DARK, name), getattr(LIGHT, name)) for name in names),
+              *zip(DARK.classes, LIGHT.classes, strict=True)]  # fmt: skip
+    for dark, light in colors:
+        document = document.replace(dark, light).replace(_rgba(dark), _rgba(light))
+    return document
 
 
 def _rgba(color: str) -> str:

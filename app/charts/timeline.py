@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from app.charts.figure import Figure, Trace, bar
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
+from app.charts.style import CLASS_NAMES, Look, blank, translucent
 from app.wording import quantities
 from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
@@ -47,7 +47,13 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
         lane for table in (bands, rows.ranges, rows.activity) for lane in sorted(set(table["lane"]))
     ]
     figure = blank(look, "", 158 + 40 * max(len(lanes), 3))
-    for phase, words, color in _phases(look):
+    phases = (
+        ("prefill", "Prefill", look.classes[0]),
+        ("decode", "Decode", look.classes[2]),
+        ("mixed", "Prefill and decode", look.classes[4]),
+        ("", "Steps", look.faint),
+    )
+    for phase, words, color in phases:
         of_phase = bands[bands["phase"] == phase]
         if len(of_phase):
             figure.add_trace(_trace(of_phase, words, color))
@@ -70,30 +76,18 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
     )  # fmt: skip
 
 
-def _phases(look: Look) -> Iterator[tuple[str, str, str]]:
-    yield "prefill", "Prefill", look.classes[0]
-    yield "decode", "Decode", look.classes[2]
-    yield "mixed", "Prefill and decode", look.classes[4]
-    yield "", "Steps", look.faint
-
-
-def _kinds(look: Look) -> Iterator[tuple[str, str, str]]:
-    for name in CLASSES:
-        yield name, CLASS_NAMES[name], look.class_color(name)
-    yield COPY, "Copies and sets", look.ink
-    yield OTHER, "Unclassified", look.faint
-
-
 def _activity_traces(activity: pd.DataFrame, look: Look) -> Iterator[Trace]:
-    searched = "found" in activity
-    for kind, words, color in _kinds(look):
+    """Activity by operator class, with copies and what is not classified; what a search has not
+    found is faint.
+    """
+    names = {**CLASS_NAMES, COPY: "Copies and sets", OTHER: "Unclassified"}
+    for kind, words in names.items():
         of_class = activity[activity["class"] == kind]
-        if not len(of_class):
-            continue
-        trace = _trace(of_class, words, color)
-        if searched:
-            trace["marker"]["opacity"] = np.where(of_class["found"], 1.0, 0.12).tolist()
-        yield trace
+        if len(of_class):
+            trace = _trace(of_class, words, look.ink if kind == COPY else look.class_color(kind))
+            if "found" in activity:
+                trace["marker"]["opacity"] = np.where(of_class["found"], 1.0, 0.12).tolist()
+            yield trace
 
 
 def _trace(rows: pd.DataFrame, words: str, color: str) -> Trace:

@@ -4,18 +4,20 @@ All results are shared between visitors and must not be changed.
 """
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import cachetools
 import numpy as np
 import streamlit as st
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 import hardware_db
-from app.dashboard.byte_cache import ByteCache
 from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
 from app.scenario.fewest_devices import fewest_devices
@@ -30,25 +32,67 @@ from hardware_db import data_folder
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 #: What clears each cache of this module and of those that use it.
 _CLEARING: list[Callable[[], None]] = []
 
 
 def by_setup(
-    size: int,
+    size: int, of: Callable[[Setup], Setup] | None = None
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """Cache the last `size` results of a function by its hashable arguments; visitors who ask the
     same at once wait for one result.
 
     Streamlit's own caches compare a setup field by field, ten times per page.
+    of: what of a setup plays a part, with which the function is called; by default all of it.
     """
 
     def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        kept = cachetools.cached(LRUCache(size), condition=threading.Condition())(function)
+        kept: Any = cachetools.cached(LRUCache(size), condition=threading.Condition())(function)
         _CLEARING.append(kept.cache_clear)
-        return kept
+        asked: Any = kept if of is None else lambda setup, *args: kept(of(setup), *args)
+        return wraps(function)(asked)
 
     return cached
+
+
+class ByteCache(Generic[Value]):
+    """The most recently used values by key, for all sessions.
+
+    most_bytes: of all values together.  ttl_s: how long an unused one is kept.
+    """
+
+    def __init__(
+        self, most_bytes: int, ttl_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._lock = threading.Lock()
+        self._entries: TTLCache[Hashable, tuple[Value, int]] = TTLCache(
+            most_bytes, ttl_s, clock, getsizeof=lambda entry: entry[1]
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes of the values that are held."""
+        return int(self._entries.currsize)
+
+    def get(self, key: Hashable) -> Value | None:
+        """The value of a key, None if it is not cached."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries[key] = entry  # its time starts again
+            return entry[0]
+
+    def put(self, key: Hashable, value: Value, size: int) -> None:
+        """Store a value of `size` bytes; one larger than the cache is not stored."""
+        with self._lock, suppress(ValueError):
+            self._entries[key] = (value, size)
+
+    def clear(self) -> None:
+        """Evict all values."""
+        with self._lock:
+            self._entries.clear()
 
 
 def by_bytes(most_bytes: int, ttl_s: float = 3600.0) -> ByteCache[Any]:

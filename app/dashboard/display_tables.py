@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS, Column, ends, in_words, span_words
-from app.charts.style import CLASS_NAMES, CLASSES, HOST
+from app.answers.columns import COLUMNS, Column, ends
+from app.charts.style import KIND_NAMES
 from app.dashboard.widgets import draw_table
 from app.scenario import intervals
 from app.scenario.encoder_figures import phases_of
+from app.scenario.intervals import Latency
 from app.scenario.summary import step_of
 from app.wording import quantities
-from app.wording.quantities import GIGABYTE, MICROSECOND
+from app.wording.markdown import unbroken
+from app.wording.quantities import GIGABYTE, MICROSECOND, MILLISECOND
 from genz_core import Estimate
 from genz_core.common.cells import spreadsheet_cell
 from profilers.runs.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
 _SHARES = ("share", "of bound")
+#: Columns of operators in their order: name in `operator_rows`, unit (0 for texts), and help.
+_OPERATORS: Mapping[str, tuple[str, float, str]] = {
+    "id": ("id", 0, ""),
+    "phase": ("phase", 0, ""),
+    "name": ("name", 0, ""),
+    "class": ("class", 0, ""),
+    "share": ("share", 1, "Share of the step's operator time, without host and pipeline"),
+    "predicted [µs]": ("predicted_s", MICROSECOND, "Total of all its runs in one step"),
+    "80 % low [µs]": ("low_s", MICROSECOND, _TRUST),
+    "80 % high [µs]": ("high_s", MICROSECOND, _TRUST),
+    "bound [µs]": ("bound_s", MICROSECOND, "Speed of light: max(FLOPs / peak, bytes / bandwidth)"),
+    "of bound": ("of_bound", 1, "The bound over the predicted time"),
+    "limited by": ("bound", 0, ""),
+    "runs": ("runs", 1, "Number of times it runs in one step"),
+    "GFLOP": ("flops", GIGABYTE, "Total of all runs, on one device"),
+    "GB moved": ("bytes", GIGABYTE, "Memory traffic of all runs, one device"),
+    "FLOP/byte": ("flops_per_byte", 1, ""),
+    "arithmetic": ("compute", 0, ""),
+    "module": ("module", 0, ""),
+}  # fmt: skip
 #: Figures that are compared, each where its row has it, and those of a row that cannot run.
 _COMPARED = (
     "ttft_s", "bound_ttft_s", "latency_s", "bound_latency_s", "tpot_s", "bound_tpot_s", "e2e_s",
@@ -45,21 +66,17 @@ def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataF
     the row's id on the roofline.
     """
     raw = pd.DataFrame(dict(table))
-    raw.insert(0, "id", [f"{phase}:{at}" for at in range(len(raw))])
-    raw.insert(1, "phase", phase)
-    shown = raw[["id", "phase", "name", "class", "share"]].copy()
-    shown["predicted [µs]"] = raw["predicted_s"] / MICROSECOND
-    shown["80 % low [µs]"] = raw["low_s"] / MICROSECOND
-    shown["80 % high [µs]"] = raw["high_s"] / MICROSECOND
-    shown["bound [µs]"] = raw["bound_s"] / MICROSECOND
-    shown["of bound"] = (raw["bound_s"] / raw["predicted_s"]).where(raw["predicted_s"] > 0)
-    shown["limited by"] = raw["bound"]
-    shown["runs"] = raw["runs"]
-    shown["GFLOP"] = raw["flops"] * raw["runs"] / GIGABYTE
-    shown["GB moved"] = raw["bytes"] * raw["runs"] / GIGABYTE
-    shown["FLOP/byte"] = raw["flops_per_byte"]
-    shown["arithmetic"] = raw["compute"]
-    shown["module"] = raw["module"]
+    raw = raw.assign(
+        id=[f"{phase}:{at}" for at in range(len(raw))],
+        phase=phase,
+        of_bound=(raw["bound_s"] / raw["predicted_s"]).where(raw["predicted_s"] > 0),
+        flops=raw["flops"] * raw["runs"],
+        bytes=raw["bytes"] * raw["runs"],
+    )
+    shown = pd.DataFrame({
+        head: raw[name] / unit if unit else raw[name]
+        for head, (name, unit, _) in _OPERATORS.items()
+    })  # fmt: skip
     shown = shown[shown["predicted [µs]"] > 0]
     return shown.sort_values("predicted [µs]", ascending=False, ignore_index=True)
 
@@ -104,26 +121,16 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
 def operator_columns() -> dict[str, Any]:
     """Streamlit's configuration of the columns of `operator_rows`."""
     number = st.column_config.NumberColumn
-    bound = "Speed of light: max(FLOPs / peak, bytes / bandwidth)"
-    return {
+    numbers = {head: number(head, format="localized", help=words or None)
+               for head, (_, unit, words) in _OPERATORS.items() if unit}  # fmt: skip
+    return numbers | {
         "id": None,
         "name": st.column_config.TextColumn("operator", pinned=True),
-        "runs": number("runs", format="localized", help="Number of times it runs in one step"),
-        "share": number(
-            "share", format="percent", width=60,
-            help="Share of the step's operator time, without host time and pipeline wait",
-        ),
-        "predicted [µs]": number(format="localized", help="Total of all its runs in one step"),
-        "80 % low [µs]": number(format="localized", help=_TRUST),
-        "80 % high [µs]": number(format="localized", help=_TRUST),
-        "bound [µs]": number(format="localized", help=bound),
+        "share": number("share", format="percent", width=60, help=_OPERATORS["share"][2]),
         "of bound": st.column_config.ProgressColumn(
             "of bound", format="percent", min_value=0, max_value=1, width=72,
-            help="The bound over the predicted time",
+            help=_OPERATORS["of bound"][2],
         ),
-        "GFLOP": number(format="localized", help="Total of all runs, on one device"),
-        "GB moved": number(format="localized", help="Memory traffic of all runs, one device"),
-        "FLOP/byte": number(format="localized"),
     }  # fmt: skip
 
 
@@ -169,49 +176,48 @@ def in_microseconds(
     return shown.rename(columns={name: word.replace("_", " ") for name, word in words.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A figure: its value in SI units, and the ends of its 80 % interval.
-
-    unit: of `app.answers.columns.Column`.  ends: NaN where not validated; None for a figure that
-    has no interval.
+def draw_times(table: pd.DataFrame, key: str, unit: str = "µs", **more: Any) -> Any:
+    """Draw a table of times ("mean_s") in microseconds or milliseconds, shares as bars; returns
+    the selection.  more: arguments of `st.dataframe`.
     """
+    shown = in_microseconds(table, {"µs": MICROSECOND, "ms": MILLISECOND}[unit], unit)
+    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
+    config: dict[str, Any] = {
+        name: bar(format="percent", min_value=0, max_value=1) if name.endswith("share")
+        else number(format="%.2f")
+        for name in shown if name.endswith("share") or f"[{unit}]" in name
+    }  # fmt: skip
+    return draw_table(shown, key, **{"column_config": config, **more})
 
-    value: float
-    unit: str = "s"
-    ends: tuple[float, float] | None = None
+
+#: {scenario: {figure: ...}}; a figure is the name of a column, or the head of a time.
+Comparison = Mapping[str, Mapping[str, Latency]]
 
 
-def row_figures(row: Mapping[str, Any]) -> dict[str, Quantity]:
-    """The known figures of a row by their heads; only memory and devices if it cannot run.
+def row_figures(row: Mapping[str, Any]) -> dict[str, Latency]:
+    """The known figures of a row by the names of their columns; only memory and devices if it
+    cannot run.
 
     row: of `app.scenario.summary.facts` or `app.scenario.served_rows.table`.
     """
     figures = {}
     for name in _COMPARED if row["status"] == "ok" else _ALWAYS:
         value, low, high = (row.get(one) for one in (name, *ends(name)))
-        if value is None or math.isnan(value):
-            continue
-        # the paid tokens of a model that generates are those of its output
-        paid = name == "usd_per_million_tokens" and "tpot_s" in row
-        column = COLUMNS["usd_per_mtok" if paid else name]
-        stated = None if low is None or high is None else (float(low), float(high))
-        figures[column.head] = Quantity(float(value), column.unit, stated)
+        if value is not None:
+            # the paid tokens of a model that generates are those of its output
+            paid = name == "usd_per_million_tokens" and "tpot_s" in row
+            known = (nan, nan) if low is None or high is None else (float(low), float(high))
+            figures["usd_per_mtok" if paid else name] = Latency(float(value), *known)
     return figures
 
 
-Comparison = Mapping[str, Mapping[str, Quantity]]  # {scenario: {figure: ...}}
-
-
-def class_times(estimate: Estimate) -> dict[str, Quantity]:
+def class_times(estimate: Estimate) -> dict[str, Latency]:
     """The time of each step of an estimate by operator class, of those that take any."""
     return {
-        f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Quantity(
-            times[kind].seconds, ends=(times[kind].low_s, times[kind].high_s)
-        )
+        f"{phase}: {words}": times[kind]
         for phase in phases_of(estimate.model)
         for times in [intervals.by_class(step_of(estimate, phase))]
-        for kind in (*CLASSES, "host")
+        for kind, words in KIND_NAMES.items()
         if kind in times and times[kind].seconds
     }
 
@@ -219,57 +225,62 @@ def class_times(estimate: Estimate) -> dict[str, Quantity]:
 def comparison_numbers(comparison: Comparison) -> pd.DataFrame:
     """A comparison in SI units: a row per figure, with its value and interval for each scenario."""
     return pd.DataFrame(
-        {"figure": figure, "unit": next(f.unit for f in scenarios.values())}
+        {"figure": column.head, "unit": column.unit}
         | {
-            column: value
+            f"{name}{end}": value
             for name, f in scenarios.items()
-            for column, value in zip(
-                (name, f"{name}, 80 % low", f"{name}, 80 % high"),
-                (f.value, *(f.ends or (nan, nan))),
-                strict=True,
-            )
+            for end, value in (("", f.seconds), (", 80 % low", f.low_s), (", 80 % high", f.high_s))
         }
-        for figure, scenarios in _by_figure(comparison).items()
+        for column, scenarios in _by_figure(comparison)
     )
 
 
-def comparison_words(comparison: Comparison) -> pd.DataFrame:
-    """A comparison in words: value, interval, and the change from the first scenario."""
+def comparison_words(
+    comparison: Comparison, best: Mapping[str, str | None] | None = None
+) -> pd.DataFrame:
+    """A comparison in words: value, interval, and the change from the first scenario.
+
+    best: the scenario with the best value, which gets a star, by figure.
+    """
     first = next(iter(comparison))
     return pd.DataFrame(
-        {"figure": figure}
+        {"figure": column.head}
         | {
-            name: _written(f) + _beside(scenarios[first].value if first in scenarios else nan, f)
+            name: ("★ " if best and best.get(column.name) == name else "")
+            + _written(column, f)
+            + _beside(scenarios[first].seconds if first in scenarios else nan, f.seconds)
             for name, f in scenarios.items()
         }
-        for figure, scenarios in _by_figure(comparison).items()
+        for column, scenarios in _by_figure(comparison)
     )
 
 
-def _by_figure(comparison: Comparison) -> dict[str, dict[str, Quantity]]:
-    """{figure: {scenario: ...}}; a scenario without a figure (no price) has no entry."""
-    figures = dict.fromkeys(figure for table in comparison.values() for figure in table)
-    return {
-        figure: {name: table[figure] for name, table in comparison.items() if figure in table}
-        for figure in figures
-    }
+def _by_figure(comparison: Comparison) -> Iterator[tuple[Column, dict[str, Latency]]]:
+    """Each figure with {scenario: ...}; a scenario without a figure (no price) has no entry."""
+    for name in dict.fromkeys(figure for table in comparison.values() for figure in table):
+        known = {
+            scenario: table[name]
+            for scenario, table in comparison.items()
+            if name in table and not math.isnan(table[name].seconds)
+        }
+        if known:
+            yield COLUMNS.get(name) or Column(name, name, "s"), known
 
 
-def _written(figure: Quantity) -> str:
+def _written(column: Column, figure: Latency) -> str:
     """A value with its unit, and with its interval if it has one that is not a single value."""
-    words = in_words(figure.value, figure.unit)
-    low, high = figure.ends or (0.0, 0.0)
-    if low == high or (figure.unit != "s" and math.isnan(low)):
+    words, (low, high) = column.words(figure.seconds), (figure.low_s, figure.high_s)
+    timed = column.unit == "s" and column.statistic != "bound"
+    if low == high or (math.isnan(low) and not timed):
         return words
-    return f"{words} [{span_words(low, high, figure.unit)}]"
+    return f"{words} [{column.span(low, high)}]"
 
 
-def _beside(before: float, figure: Quantity) -> str:
+def _beside(before: float, value: float) -> str:
     """The change from the first scenario in brackets, "" if there is none."""
-    value = figure.value
     if not (before and value) or math.isnan(before * value) or abs(value / before - 1) < 5e-4:
         return ""
-    return f"  ({quantities.change(before, value)})"
+    return unbroken(f"  ({quantities.change(before, value)})")
 
 
 def height(table: pd.DataFrame) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from app.dashboard import caches, export
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import set_controls
 from app.dashboard.widgets import card
 from app.scenario.gate import nearest_lengths
@@ -19,10 +20,6 @@ from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
 NONE = "–"
 #: Key of the switch, also in the link.
 IF_FITTED = "if_fitted"
-_HELP = (
-    "Show this page as if every device had enough memory. Charts are marked; costs and measured "
-    "runs are left out."
-)
 
 
 def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: bool = True) -> Setup:
@@ -45,7 +42,9 @@ def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: boo
         _too_long(setup, message)
     if not switch:
         st.stop()
-    if not st.toggle("If it fitted", key=IF_FITTED, bind="query-params", help=_HELP):
+    if not st.toggle(
+        "If it fitted", key=IF_FITTED, bind="query-params", help=page_text("if it fitted")
+    ):
         st.stop()
     export.mark_charts("if it fitted")
     return replace(setup, if_fitted=True)

@@ -8,12 +8,13 @@ from typing import Any
 import streamlit as st
 
 from app.answers.columns import COLUMNS, ends
-from app.dashboard import caches, load_curves
-from app.dashboard.load import Load, as_batch, load_of
+from app.dashboard import caches, load_curves, sidebar
+from app.dashboard.load_curves import Load, as_batch
+from app.dashboard.page_texts import page_text
 from app.planning.options import stated
 from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
-from app.scenario.description import setup_words
+from app.scenario.encoder_figures import phases_of
 from app.scenario.inputs import SIZE, sound_seconds
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -24,9 +25,6 @@ from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
 from genz_core.models.model_kinds import generates
-from genz_core.types import System
-
-_LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
 
 
 def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
@@ -58,54 +56,16 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     return " · ".join(words)
 
 
-def rent_words(system: System) -> str:
-    """The rent of a device behind a cost, or where to set one."""
-    if system.price_usd_per_hour is None:
-        return "set a rent under What if"
-    return f"{quantities.dollars(system.price_usd_per_hour)} a device-hour"
-
-
 def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     """The formulas of the cards' figures with numbers put in, as Markdown."""
-    m = estimate.memory
-    memory = " + ".join(
-        f"{words} {quantities.size(float(size[0]))}"
-        for words, size in (
-            ("weights", m.weights_bytes),
-            ("KV cache", m.kv_bytes),
-            ("activations", m.activations_bytes),
-            ("reserve", m.reserve_bytes),
-        )
-    )
-    fraction = quantities.percent(resolved.engine.memory_fraction)
-    lines = [
-        *_latency_formulas(setup, resolved, estimate),
-        f"**Memory per device** = {memory} = {quantities.size(float(m.total_bytes[0]))}; the "
-        f"engine may use {fraction} of {quantities.size(m.capacity_bytes)}",
-        "**Bound** of an operator = max(FLOPs / dense peak, bytes / memory bandwidth, "
-        f"message / link bandwidth); no run can be faster. {peak_words(resolved.system)} "
-        "**Predicted** also includes kernel efficiency, launches and host time.",
-    ]
-    return "\n\n".join(lines)
-
-
-def _latency_formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> list[str]:
-    """The formulas of latencies and throughput."""
-    s = setup.scenario
-    seconds = {name: quantities.seconds(float(getattr(estimate, name)[0])) for name in _LATENCIES}
-    first = f"{_sum(estimate, 'prefill')} = {seconds['ttft_s']}"
-    if not generates(resolved.model):
-        rate = quantities.rate(float(estimate.sequences_per_s[0]), "sequences/s")
-        through = f"**Throughput** = batch {s.batch:,} / latency = {rate}"
-        return [f"**Latency** = {first}", through]
-    rate = quantities.tokens_rate(float(estimate.output_tokens_per_s[0]))
-    return [
-        f"**TTFT** = {first}",
-        f"**TPOT** = {_sum(estimate, 'decode')} = {seconds['tpot_s']}, "
-        f"the mean over contexts {s.isl:,} to {s.isl + max(s.osl - 2, 0):,}",
-        f"**E2E** = TTFT + TPOT × ({s.osl:,} − 1) = {seconds['e2e_s']}",
-        f"**Throughput** = batch {s.batch:,} × {s.osl:,} tokens / E2E = {rate}",
-    ]
+    s, m, model = setup.scenario, estimate.memory, resolved.model
+    sums = {phase: _sum(estimate, phase) for phase in phases_of(model)}
+    told = {"s": s, "one": estimate, "last": s.isl + max(s.osl - 2, 0), **sums}
+    makes = generates(model)
+    latencies = page_text("formulas", **told) if makes else page_text("formulas of a pass", **told)
+    peaks, fraction = peak_words(resolved.system), resolved.engine.memory_fraction
+    memory = page_text("formulas of memory", m=m, fraction=fraction, peaks=peaks)
+    return f"{latencies}\n\n{memory}"
 
 
 def command(setup: Setup, load: Load | None = None) -> str:
@@ -140,27 +100,14 @@ def for_your_scenario(setup: Setup) -> None:
     """Draw how accurate the latencies of a question are; nothing if it cannot be priced."""
     with suppress(RidgelineError):
         if setup.scenario.kind in ("concurrency", "rate"):
-            said = f"{trust_under_load(setup)}."
+            row, words = load_curves.one_load(setup), []
+            for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
+                within = column.span(*(row[end] for end in ends(column.name)))
+                words.append(f"{column.head} {column.words(row[column.name])} (80 %: {within})")
+            said = f"{'; '.join(words)}."
         else:
             said = trust(caches.priced(as_batch(setup)))
-        words = " · ".join(map(plain, setup_words(setup)))
-        st.markdown(f"**For your scenario** ({words}): {said}")
-
-
-def trust_under_load(setup: Setup) -> str:
-    """The latencies of a setup under its load with their 80 % intervals.
-
-    Raises:
-        RidgelineError: it cannot be priced.
-    """
-    load = load_of(setup)
-    row = load_curves.one_load(setup, load.name, load.value)
-    words = []
-    for name in ("ttft_s", "tpot_s"):
-        value, column = row[name], COLUMNS[name]
-        within = quantities.span(*(row[end] for end in ends(name)))
-        words.append(f"{column.head} {quantities.seconds(value)} (80 %: {within})")
-    return "; ".join(words)
+        st.markdown(f"**For your scenario** ({sidebar.describe(setup)}): {said}")
 
 
 def trust(estimate: Estimate) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 import streamlit as st
 
 from app.dashboard import visitor
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import say_error
 from app.jobs import Job, Lane, server_queue
 from app.jobs.job_files import Work
 from app.scenario.setup import Setup
-from app.wording import quantities
 from app.wording.markdown import plain
 
 
@@ -61,7 +61,9 @@ def show_progress(
         job.poll()
     if job is None or job.over:
         st.rerun()
-    st.progress(min(max(job.share, 0.0), 1.0), plain(f"{job.title}: {_stage(job)}"))
+    place = f"number {job.place} in this server's queue ({job.lane.name})"
+    stage = place if job.place else job.what
+    st.progress(min(max(job.share, 0.0), 1.0), plain(f"{job.title}: {stage}"))
     with st.container(horizontal=True):
         st.button(
             "Cancel", on_click=cancel or job.cancel, key=f"cancel_{name}", icon=":material/stop:"
@@ -112,13 +114,6 @@ def kept_result(key: str, result_key: str, name: str, now: Setup) -> Any:
     return shown
 
 
-def _stage(job: Job) -> str:
-    """The current part of a job's work, or its place in the queue."""
-    if not job.place:
-        return job.what
-    return f"number {job.place} in this server's queue ({job.lane.name})"
-
-
 def show_interrupted(lane: Lane) -> None:
     """List this visitor's jobs that a restart of the server ended, until the visitor dismisses it.
 
@@ -128,10 +123,7 @@ def show_interrupted(lane: Lane) -> None:
     lost = queue.lost(lane)
     for job in lost:
         asked = datetime.fromtimestamp(job.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        sentence = (
-            f"{job.title}, asked for at {asked}, ended with the server at "
-            f"{quantities.percent(job.share)} ({job.what}); nothing of it was kept."
-        )
+        sentence = page_text("interrupted job", job=job, asked=asked)
         st.warning(plain(sentence), icon=":material/power_off:")
     if lost and st.button("Dismiss", key="dismiss_interrupted"):
         queue.interrupted[:] = [job for job in queue.interrupted if job not in lost]

@@ -5,9 +5,9 @@ the state of the visitor's own files, so only visitors without any share a job o
 """
 
 import pickle
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -19,14 +19,15 @@ from app.jobs.job_files import Work
 from genz_core.errors import RidgelineError
 from hardware_db import data_folder
 
+Result = TypeVar("Result")
 #: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
 RESULTS = caches.by_bytes(5 << 20)
 
 
 def shared_result(
-    name: str, work: Work, asked: Hashable, title: str, argument: Any = None,
+    name: str, work: Callable[..., Result], asked: Hashable, title: str, argument: Any = None,
     lane: Lane = SIMULATING,
-) -> Any:  # fmt: skip
+) -> Result | None:  # fmt: skip
     """The result of a job for a question; None while it runs, with its progress drawn.
 
     name: of the job among those of a page; it has one at a time.  argument: of the work, `asked`
@@ -38,20 +39,21 @@ def shared_result(
     result = f"{name}_result"
     kept = st.session_state.get(result)
     if kept is None or kept[0] != asked:
-        found = RESULTS.get((name, asked))
-        if found is None:
+        outcome = RESULTS.get((name, asked))
+        if outcome is None:
             given = asked if argument is None else argument
-            found = _outcome(name, work, asked, title, given, lane)
-        if found is None:
+            outcome = _outcome(name, work, asked, title, given, lane)
+        if outcome is None:
             return None
-        kept = st.session_state[result] = (asked, found)
+        kept = st.session_state[result] = (asked, outcome)
     if isinstance(kept[1], RidgelineError):
         st.button(
             "Once more", icon=":material/replay:", key=f"again_{name}",
             on_click=lambda: st.session_state.pop(result, None),
         )  # fmt: skip
         raise kept[1]
-    return kept[1]
+    found: Result = kept[1]
+    return found
 
 
 def leave_queue(page: str) -> None:
@@ -116,7 +118,5 @@ def measured_records(area: str) -> list[dict[str, Any]] | None:
     key = ("accuracy", area)
     if RESULTS.get(key) is None and (kept := kept_records.read(area)) is not None:
         RESULTS.put(key, kept, len(pickle.dumps(kept)))
-    found: list[dict[str, Any]] | None = shared_result(
-        "accuracy", kept_records.records, area, f"Pricing every measured run ({area})"
-    )
-    return found
+    title = f"Pricing every measured run ({area})"
+    return shared_result("accuracy", kept_records.records, area, title)

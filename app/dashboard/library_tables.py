@@ -10,6 +10,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import caches, own_definitions, visitor
+from app.dashboard.page_texts import page_text
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, TERA
 from genz_core.errors import RidgelineError
@@ -17,6 +18,12 @@ from genz_core.types import Parallelism, Step, System
 from model_registry.finding.loading import describe as describe_model
 from model_registry.finding.loading import names as model_names
 
+#: Heads of the facts of models.
+_MODELS: Mapping[str, str] = {
+    "name": "name", "model_type": "type", "parameters": "parameters [B]",
+    "active_parameters": "active [B]", "layers": "layers", "hidden_size": "hidden",
+    "max_context": "context [tokens]", "quantized": "quantised", "confirmed": "confirmed",
+}  # fmt: skip
 _WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 
@@ -48,10 +55,8 @@ def wide_peak(system: System) -> float:
 def system_point(name: str, system: System) -> dict[str, Any]:
     """A system as a row of `charts.hardware.plane`."""
     peak, rate = wide_peak(system), system.memory_bytes_per_s
-    words = (
-        f"{quantities.flops_rate(peak)} dense 16 bit<br>{quantities.size(system.memory_bytes)} at "
-        f"{quantities.bandwidth(rate)}<br>ridge {quantities.digits(peak / rate)} FLOP/byte"
-    )
+    rates = {"peak": quantities.flops_rate(peak), "rate": quantities.bandwidth(rate)}
+    words = page_text("system", system=system, ridge=quantities.digits(peak / rate), **rates)
     named = {"slug": name, "name": system.name, "vendor": system.vendor, "kind": system.kind}
     return named | {"memory_bytes_per_s": rate, "peak_flops_per_s": peak, "words": words}
 
@@ -95,22 +100,10 @@ def shipped_models() -> pd.DataFrame:
     rows = []
     for name in model_names():
         with suppress(RidgelineError):
-            rows.append(_model_row(describe_model(name)))
-    return pd.DataFrame(rows)
-
-
-def _model_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": row["name"],
-        "type": row["model_type"],
-        "parameters [B]": row["parameters"] / GIGABYTE,
-        "active [B]": row["active_parameters"] / GIGABYTE,
-        "layers": row["layers"],
-        "hidden": row["hidden_size"],
-        "context [tokens]": row["max_context"],
-        "quantised": row["quantized"],
-        "confirmed": row["confirmed"],
-    }
+            rows.append(describe_model(name))
+    table = pd.DataFrame(rows)[list(_MODELS)].rename(columns=_MODELS)
+    in_billions = ["parameters [B]", "active [B]"]
+    return table.assign(**{head: table[head] / GIGABYTE for head in in_billions})
 
 
 def model_facts(name: str, config: str) -> dict[str, str]:

@@ -1,19 +1,22 @@
-"""Cached curves of a setup under load: over concurrencies, or over arrival rates."""
+"""The load of a setup, the static batch that represents it, and cached curves over loads."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from app.answers.table import Table
 from app.dashboard import caches
+from app.dashboard.page_texts import page_text
 from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import completed, figures_of, served
 from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array
@@ -23,35 +26,91 @@ _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.
 _CONCURRENCIES: Array = np.exp2(np.arange(13))
 #: Loads priced together between one that meets the targets and one that does not.
 _REFINED = 33
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 
 
-def _under_load(
-    function: Callable[Concatenate[Setup, Arguments], Result],
-) -> Callable[Concatenate[Setup, Arguments], Result]:
-    """A function of a setup under load, called with batch one because the batch does not matter.
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load.  name: "concurrency", "rate" or "batch", at `value`."""
 
-    Results cached by setup are then reused when the sidebar's batch changes.
+    name: str
+    value: float
+
+    @property
+    def words(self) -> str:
+        """ "64 users" or "3.2 requests/s"."""
+        if self.name == "concurrency":
+            return f"{self.value:,.0f} user{'s' if self.value > 1 else ''}"
+        return f"{quantities.digits(self.value)} requests/s"
+
+
+def load_of(setup: Setup) -> Load:
+    """The load of the question; a static batch counts as that number of users, a trace as one
+    user.
     """
-
-    @wraps(function)
-    def asked(setup: Setup, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        none: dict[str, Any] = {"batch": 1, "concurrency": 1, "rate": None, "trace": None}
-        alone = replace(setup, scenario=replace(setup.scenario, **none))
-        return function(alone, *args, **kwargs)
-
-    return asked
+    s = setup.scenario
+    if s.rate:
+        return Load("rate", s.rate)
+    return Load("concurrency", float(s.concurrency or s.batch))
 
 
-@_under_load
+def under(setup: Setup, load: Load) -> Setup:
+    """A setup under another load."""
+    none: dict[str, Any] = {"batch": 1, "concurrency": None, "rate": None, "trace": None}
+    return replace(setup, scenario=replace(setup.scenario, **{**none, load.name: load.value}))
+
+
+def as_batch(setup: Setup) -> Setup:
+    """The static batch with as many sequences as run at once under a setup's load.
+
+    It is limited to what fits: a server that reserves only a share of the output may run
+    more than fit in a static batch.  A trace has no single load, so it is a batch of one.
+
+    Raises:
+        RidgelineError: the setup cannot be priced.
+    """
+    s = setup.scenario
+    if s.kind == "batch":
+        return setup
+    running = 1.0 if s.trace else one_load(setup)["running"]
+    batch = max(round(running), 1) if math.isfinite(running) else int(s.concurrency or 1)
+    if batch > 1 and (most := caches.largest(alone(setup))[0]):
+        batch = min(batch, most)
+    return under(setup, Load("batch", batch))
+
+
+def alone(setup: Setup) -> Setup:
+    """The static batch of one sequence of a setup."""
+    return under(setup, Load("batch", 1))
+
+
+def batches_words(batches: Mapping[str, Setup]) -> str:
+    """A sentence stating that figures describe static batches, with their sizes.
+
+    batches: of `as_batch`, by the page's name for each.
+    """
+    sizes = {name: f"{one.scenario.batch:,}" for name, one in batches.items()}
+    if len(set(sizes.values())) == 1:
+        return f"For a static batch of {next(iter(sizes.values()))}, the batch of this load."
+    each = ", ".join(f"{plain(name)} {size}" for name, size in sizes.items())
+    return f"For the static batches of this load: {each}."
+
+
+# ------------------------------------------------------------------------------- curves
+
+
+def _any_load(setup: Setup) -> Setup:
+    """A setup under the load of one user: a curve is the same whatever load is asked for, so it
+    stays when the sidebar's batch changes.
+    """
+    return under(setup, Load("concurrency", 1))
+
+
 def basis(setup: Setup) -> str:
     """The measurements behind the figures in words; see `app.scenario.scenario.basis`."""
-    return scenario.basis(caches.deployed(setup))
+    return scenario.basis(caches.deployed(_any_load(setup)))
 
 
-@_under_load
-@caches.by_setup(32)
+@caches.by_setup(32, _any_load)
 def curve(setup: Setup, load: str) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
 
@@ -66,16 +125,18 @@ def curve(setup: Setup, load: str) -> pd.DataFrame:
     return _curves(resolved, load, (degree,))[degree]
 
 
-@_under_load
-@caches.by_setup(128)
-def one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
-    """The figures of one load as `ridgeline serve` gives them, its message beside them.
-
-    load: "concurrency" or "rate", at `value`.
+def one_load(setup: Setup) -> Mapping[str, Any]:
+    """The figures of a setup's load as `ridgeline serve` gives them, its message beside them.
 
     Raises:
         RidgelineError: as `cached.resolved`.
     """
+    load = load_of(setup)
+    return _one_load(setup, load.name, load.value)
+
+
+@caches.by_setup(128, _any_load)
+def _one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
     table = curve(setup, load)
     drawn = np.flatnonzero(table[load] == value)
     if len(drawn):
@@ -95,8 +156,7 @@ def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[p
     return table, int((table[load] == row[load]).to_numpy().argmax())
 
 
-@_under_load
-@caches.by_setup(32)
+@caches.by_setup(32, _any_load)
 def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) -> float:
     """The largest load up to which every latency is within its limit, 0 for none.
 
@@ -123,8 +183,7 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
         found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
 
 
-@_under_load
-@caches.by_setup(8)
+@caches.by_setup(8, _any_load)
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
     try:
@@ -195,17 +254,11 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
     sentences = []
     waits = table[table[name] > table["running"] * 1.001] if name == "concurrency" else None
     if waits is not None and len(waits):
-        most = float(table["running"].max())
-        sentences.append(
-            f"At most {most:,.0f} requests run at once, so from {waits[name].iloc[0]:,.0f} open "
-            "requests on, further requests queue and TTFT grows."
-        )
+        most, first = float(table["running"].max()), waits[name].iloc[0]
+        sentences.append(page_text("others wait", most=most, first=first))
     full = table[table["status"] == "overloaded"]
     if len(full):
         highest = float(full["rate"].iloc[0] / full["utilisation"].iloc[0])
         last = table.loc[table["status"] != "overloaded", name].max()
-        sentences.append(
-            f"Overloaded beyond {highest:.3g} requests/s (last stable point: {last:.3g}): the "
-            "queue grows without bound and TTFT has no mean."
-        )
+        sentences.append(page_text("overloaded", highest=highest, last=last))
     return sentences

@@ -11,9 +11,10 @@ import hardware_db
 from app.dashboard.question_form import set_controls
 from app.planning.families import Family
 from app.planning.space import DEGREES
+from app.wording.markdown import plain
 
 _OPENED = "opened_point"
-_NEXT = "next_scenario"
+_WORDS, _NEXT = "opened_words", "next_scenario"
 #: Differences between curves of one chart, besides system, engine and degrees.
 _ASKED = ("model", "isl", "osl", "weights", "engine_version")
 
@@ -36,10 +37,27 @@ def scenario_of(
     }
 
 
-def open_as_scenario(fields: Mapping[str, Any]) -> None:
-    """Set the sidebar's controls; only from a callback, before the sidebar is drawn."""
+def clicked(key: str) -> list[Any]:
+    """The custom data of the point that was clicked in a chart, [] for none; for callbacks."""
+    points = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
+    custom = points[0].get("customdata") if points else None
+    return custom if isinstance(custom, list) else []
+
+
+def open_as_scenario(fields: Mapping[str, Any], words: str) -> None:
+    """Set the sidebar's controls; only from a callback, before the sidebar is drawn.
+
+    words: of the point, for `opened_words`.
+    """
     set_controls(fields)
     st.session_state[_OPENED] = True
+    st.session_state[_WORDS] = words
+
+
+def opened_words() -> str:
+    """A sentence on the point that was opened, "" for none."""
+    words = st.session_state.get(_WORDS)
+    return f"Opened as the scenario: **{plain(words)}**. " if words else ""
 
 
 def draw_opened() -> None:

@@ -14,6 +14,7 @@ import yaml
 import hardware_db
 import model_registry
 from app.dashboard import visitor
+from app.dashboard.widgets import say_error
 from app.scenario.setup import Setup, parse_config
 from app.wording.markdown import plain
 from genz_core.errors import InvalidValue, RidgelineError
@@ -26,6 +27,7 @@ Kind = Literal["models", "systems"]
 #: The name under which a definition is selected, or the reason why it has none.
 Outcome = str | RidgelineError
 MAX_UPLOAD_MB = 5
+_OUTCOME = "own_outcome_"
 #: Behind the names of the visitor's own definitions.
 OWN = " (yours)"
 
@@ -67,45 +69,32 @@ def config_of(model: str) -> str:
     return json.dumps(config) if config else ""
 
 
-def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
-    """The outcome of an upload, which is stored only once although it stays in its box when the
-    page is redrawn.
-    """
-    read: dict[str, Outcome] = st.session_state.setdefault("own_read", {})
-    if file_id not in read:
-        read[file_id] = keep(kind, name.rpartition(".")[0] or name, content)
-    return read[file_id]
+def keep(kind: Kind, name: str, content: bytes | str, place: str = "") -> None:
+    """Store a definition that was uploaded, pasted or typed, and its outcome for `show_outcome`.
 
-
-def keep(kind: Kind, name: str, content: bytes | str) -> Outcome:
-    """Store a definition that was uploaded, pasted or typed; returns the outcome for
-    `show_latest`.
+    place: where it was given, the kind's own form by default.
     """
     outcome: Outcome
     try:
         outcome = add(kind, name, content)
     except RidgelineError as error:
         outcome = error
-    st.session_state[f"latest_{kind}"] = outcome
-    return outcome
+    st.session_state[f"{_OUTCOME}{place or kind}"] = outcome
 
 
-def show_latest(kind: Kind) -> None:
-    """Draw the outcome of the latest definition, see `show_outcome`."""
-    if latest := st.session_state.get(f"latest_{kind}"):
-        show_outcome(kind, latest, f"latest_{kind}")
+def is_read(place: str) -> bool:
+    """Whether a definition was stored, or refused, from a place."""
+    return f"{_OUTCOME}{place}" in st.session_state
 
 
-def show_outcome(kind: Kind, outcome: Outcome, key: str) -> None:
-    """Draw the error of a definition, or its name and a button to use it.
-
-    key: of the button.
-    """
+def show_outcome(kind: Kind, place: str = "") -> None:
+    """Draw the error of the latest definition from a place, or its name and a button to use it."""
+    outcome: Outcome | None = st.session_state.get(f"{_OUTCOME}{place or kind}")
     if isinstance(outcome, RidgelineError):
-        st.error(plain(outcome), icon=":material/error:")
-    else:
+        say_error(outcome)
+    elif outcome:
         st.success(f"Kept for this session as {plain(outcome)}.", icon=":material/check:")
-        st.button("Use it now", on_click=choose(kind, outcome), key=f"use_{key}")
+        st.button("Use it now", on_click=choose(kind, outcome), key=f"use_{place or kind}")
 
 
 def add(kind: Kind, name: str, content: bytes | str) -> str:

@@ -3,11 +3,25 @@
 import re
 from functools import cache
 from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from app.answers.columns import WRITERS, in_words
 
 
 def page_text(name: str, **figures: object) -> str:
     """A text as Markdown.  figures: by the names that it has in braces."""
-    return page_texts()[name].format(**figures)
+    return _WithUnits().vformat(page_texts()[name], (), figures)
+
+
+class _WithUnits(Formatter):
+    """Writes numbers in units of `app.answers.columns`, too: {wait_s:s} as "30.0 ms"."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """A number in its unit, anything else as usual."""
+        if format_spec in WRITERS and not isinstance(value, str):
+            return in_words(float(value), format_spec)
+        return format(value, format_spec)
 
 
 @cache

@@ -17,7 +17,7 @@ MOST = 4
 def pins_and_link() -> None:
     """Draw the sidebar's pin button, the text that holds the pins, and the address of the page."""
     with st.expander("Pins and link", icon=":material/keep:", key="pins_open"):
-        st.button("Pin this scenario", on_click=pin, width="stretch", disabled=full())
+        pin_button("Pin this scenario", "pin", width="stretch")
         st.text_input(
             "As text",
             key="pins",
@@ -40,8 +40,13 @@ def _copy_link() -> None:
         st.code(f"{address}{query}", language=None)
 
 
-def pin() -> None:
-    """Pin the sidebar's scenario; a callback."""
+def pin_button(label: str, key: str, **more: Any) -> None:
+    """Draw a button that pins the sidebar's scenario, unless no more can be pinned."""
+    full = len(pinned_scenarios()) >= MOST
+    st.button(label, key=key, icon=":material/keep:", on_click=_pin, disabled=full, **more)
+
+
+def _pin() -> None:
     setup = st.session_state.get("setup")
     if isinstance(setup, Setup):
         _save([*pinned_scenarios(), setup.changed()])
@@ -55,11 +60,6 @@ def remove(place: int) -> None:
 def clear() -> None:
     """Unpin all; a callback."""
     _save([])
-
-
-def full() -> bool:
-    """Whether no more scenarios can be pinned."""
-    return len(pinned_scenarios()) >= MOST
 
 
 def pinned_scenarios() -> list[dict[str, Any]]:

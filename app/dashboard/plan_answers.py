@@ -52,11 +52,9 @@ def simulated(searched: Searched) -> Planned | None:
     Raises:
         RidgelineError: the job failed or was cancelled.
     """
-    planned: Planned | None = shared_result(
-        _SIMULATED, searching.planned_as_job, searched, "Simulating the plans",
-        (searched, _priced(searched)),
-    )  # fmt: skip
-    return planned
+    given = searched, _priced(searched)
+    title = "Simulating the plans"
+    return shared_result(_SIMULATED, searching.planned_as_job, searched, title, given)
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
@@ -84,10 +82,8 @@ def _priced(searched: Searched) -> Priced | None:
     """The candidates of a question; None while a job prices many of them."""
     if _shapes(searched) <= searching.PLAN_AT_ONCE:
         return _quickly_priced(searched.untargeted)
-    found: Priced | None = shared_result(
-        _PRICED, searching.price_as_job, searched.untargeted, "Planning", lane=PRICING
-    )
-    return found
+    asked = searched.untargeted
+    return shared_result(_PRICED, searching.price_as_job, asked, "Planning", lane=PRICING)
 
 
 def _shapes(searched: Searched) -> float:
@@ -113,17 +109,14 @@ def frontier_curves(many: Several) -> Curves | None:
     Raises:
         RidgelineError: as `app.decide.plan_query.curves_as_job`.
     """
-    found: Curves | None = shared_result(
-        _CURVES, searching.curves_as_job, many, "Pricing every load", lane=PRICING
-    )
-    return found
+    title = "Pricing every load"
+    return shared_result(_CURVES, searching.curves_as_job, many, title, lane=PRICING)
 
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:
     """An answer without a plan, completed with changes that would allow one; a job finds them, with
     its progress drawn meanwhile.
     """
-    found = shared_result(
-        _CHANGES, searching.changes_as_job, searched, "Looking for changes that would allow a plan"
-    )
+    title = "Looking for changes that would allow a plan"
+    found = shared_result(_CHANGES, searching.changes_as_job, searched, title)
     return planned if found is None else planned.with_changes(found)

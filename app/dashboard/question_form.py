@@ -11,6 +11,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import name_options, near_names, phrases
+from app.dashboard.page_texts import page_text
 from app.question import groups, literals
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS, in_group
@@ -22,11 +23,9 @@ DEFAULT_ENGINE = "default"
 PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
 _DEGREES = ("tp", "pp", "dp", "ep")
 _HELP: Mapping[str, str] = {
-    "model": "Type to search; any Hugging Face id of a known architecture works. hf:owner/name is "
-    "a model on the hub, which is contacted only when you press a button.",
+    "model": page_text("model"),
     "system": "Type to search; marketing names and names as printed by nvidia-smi work.",
-    "engine": "Serving engine: determines kernel launch overhead, host time, prefill chunking and "
-    "memory reserve. " + PARAMETERS["engine"].help,
+    "engine": page_text("engine", more=PARAMETERS["engine"].help),
 }
 #: Groups of the drawer of controls, which are drawn when it is open or when they are in use.
 DRAWER: Mapping[str, tuple[str, ...]] = {

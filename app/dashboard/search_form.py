@@ -1,6 +1,6 @@
 """The search space of a question, used by Compare and Plan, as a group of the sidebar.
 
-A page reads it with `space`; nothing else draws it.
+A page reads it with `space`, or with `searched` together with the sidebar's question.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,15 +10,22 @@ from typing import Any
 import streamlit as st
 
 import hardware_db
-from app.dashboard import own_definitions
+from app.dashboard import own_definitions, traces
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control, several
+from app.dashboard.widgets import pick
+from app.decide.axes import ACROSS, UPWARDS
 from app.decide.comparison import USE_CASES
+from app.decide.loads import under_load
 from app.decide.measured_versions import measured_versions
+from app.decide.plan_query import Searched
 from app.planning.space import DEGREES, KINDS
 from app.planning.targets import FIGURES
 from app.question.question import STANDARD, Question
+from app.question.verbs import parameters_of
 from app.scenario.scenario import find_system
+from app.scenario.setup import Setup
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 #: Boxes for several values: key in an address, and label, by parameter.
@@ -32,21 +39,22 @@ AMONG: Mapping[str, tuple[str, str]] = {
 }
 #: Use cases to compare, whose lengths replace those of the question.
 USES = "uses"
-#: Other parameters of a search, with widget arguments that differ from the default.
-NUMBERS: Mapping[str, Mapping[str, Any]] = {
-    "devices": {},
+#: Other parameters of a search, and arguments of their widgets that differ from the default.
+NUMBERS = (
+    "devices", "pools", "rank", "confidence", "top", "simulate", "break_even", "cross_systems",
+)  # fmt: skip
+_DRAWN: Mapping[str, Mapping[str, Any]] = {
     "pools": {"default": KINDS[0], "placeholder": "both"},
     "rank": {"options": list(FIGURES), "index": None, "placeholder": "cost, else devices"},
-    "confidence": {},
-    "top": {},
-    "simulate": {},
-    "break_even": {},
-    "cross_systems": {},
 }
 #: Toggle that makes Plan also search degrees and engines.
 FREE = "free"
 _FREED = (*DEGREES, "engine", "engine_version", "max_num_seqs")
 _MOST, _KEPT, _OPEN = 12, "search_space", "search_open"
+#: Parameters of the search that a plan chooses.
+_SEARCHED = ("system", "engine", "weights", "speculation")
+#: Requests of a trace for the simulation of plans while the page waits.
+_MOST_REQUESTS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +88,11 @@ def drawer(question: Question, *, opened: bool) -> None:
     """
     used = any(_is_used(key) for key in keys())
     first = st.session_state.setdefault(f"{_OPEN}_at_first", used)
+    st.session_state[_KEPT] = Space(numbers=_usual())
     if not (opened or used):
-        st.session_state[_KEPT] = Space(numbers=_usual())
         return
     place = st.expander("Search", first, key=_OPEN, on_change="rerun")
     if not (place.open or used):
-        st.session_state[_KEPT] = Space(numbers=_usual())
         return
     with place:
         st.caption("Values that Compare and Plan try; if empty, the value of the form above.")
@@ -98,9 +105,22 @@ def drawer(question: Question, *, opened: bool) -> None:
             "Also search parallelism and engines", key=FREE, bind="query-params",
             help="Off: Plan keeps the form's parallelism, engine and engine limits.",
         )  # fmt: skip
-        numbers = {name: control(name, **more) for name, more in NUMBERS.items()}
+        numbers = {name: control(name, **_DRAWN.get(name, {})) for name in NUMBERS}
     chosen = {name: values for name, values in among.items() if values}
     st.session_state[_KEPT] = Space(chosen, uses, numbers, free)
+
+
+def take_lists() -> None:
+    """Put several values that the address has of a parameter with one value, "h100,h200", into the
+    search; called before any control is drawn.
+    """
+    said = {name: ",".join(st.query_params.get_all(name)).split(",") for name in AMONG}
+    lists = {name: [text.strip() for text in texts] for name, texts in said.items() if texts[1:]}
+    for name, texts in lists.items():
+        st.query_params[name] = texts[0]
+        st.query_params[AMONG[name][0]] = texts
+    if lists:
+        st.rerun()
 
 
 def opener() -> None:
@@ -178,3 +198,45 @@ def every_load(question: Question) -> Question:
 def own_systems() -> tuple[tuple[str, str], ...]:
     """Texts of the visitor's own systems, by name."""
     return tuple(own_definitions.own_texts("systems").items())
+
+
+def searched(setup: Setup) -> Searched:
+    """The sidebar's question with its search space.
+
+    Raises:
+        RidgelineError: an invalid typed value.
+    """
+    chosen = space()
+    question = replace(kept(under_load(setup.scenario), _SEARCHED), **chosen.pools)
+    question = freed(question) if chosen.free else question
+    among = {name: values for name, values in chosen.among.items() if name in _SEARCHED}
+    setup = replace(setup, scenario=question)
+    asked = Searched(setup, tuple(among.items()), own_systems())
+    if question.kind != "trace":
+        return asked
+    key, trace = traces.keyed(_MOST_REQUESTS)
+    what = "; ".join([trace.name, *trace.notes])
+    st.caption(page_text("planned trace", trace=plain(what)))
+    return replace(asked, trace=trace, trace_key=key)
+
+
+def kept(question: Question, among: Collection[str]) -> Question:
+    """The sidebar's question without parameters that a plan ignores, with a note on them.
+
+    among: search parameters that the page reads, see `unread`.
+    """
+    known = parameters_of("plan")
+    idle = [name for name in question.changed() if name not in known and name != "batch"]
+    if said := [*idle, *unread(among)]:
+        st.caption(f"Not used here: {', '.join(said)}.")
+    return replace(question, batch=1, **{name: getattr(STANDARD, name) for name in idle})
+
+
+def chosen_axes(page: str) -> tuple[str, str]:
+    """Draw the boxes of a chart's axes; returns a name of `ACROSS` and one of `UPWARDS`."""
+    with st.popover("Axes", icon=":material/swap_horiz:"):
+        across = pick("Across", list(ACROSS), f"{page}_x",
+                      format_func=lambda name: ACROSS[name].words)  # fmt: skip
+        upwards = pick("Upwards", list(UPWARDS), f"{page}_y",
+                       format_func=lambda name: UPWARDS[name].words)  # fmt: skip
+    return across, upwards

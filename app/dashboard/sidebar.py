@@ -12,7 +12,6 @@ from app.dashboard import (
     export,
     load_curves,
     near_names,
-    old_links,
     open_point,
     own_definitions,
     phrases,
@@ -22,9 +21,10 @@ from app.dashboard import (
     tracing,
 )
 from app.dashboard.does_not_fit import runnable
-from app.dashboard.load import Load, as_batch, load_of, under
+from app.dashboard.load_curves import Load, as_batch, load_of, under
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
+from app.dashboard.widgets import say_each
 from app.line.presets import PRESETS
 from app.line.words import short
 from app.question.question import STANDARD, Question
@@ -43,12 +43,11 @@ def sidebar() -> None:
     """Draw unreadable files of the user and the scenario's controls; store their setup, or its
     error, for the page.
     """
-    old_links.take()
+    search_form.take_lists()
     open_point.take_next()
     export.mark_charts("")
     with st.sidebar:
-        for sentence in caches.left_out():
-            st.warning(plain(sentence), icon=":material/warning:")
+        say_each(caches.left_out(), st.warning, icon=":material/warning:")
         model, system = control("model"), control("system")
         try:
             own_definitions.ask_button(model)
@@ -123,9 +122,9 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
     load = load_of(setup)
     setup = under(setup, load)
     say_unread(caches.deployed(setup))
-    row = load_curves.one_load(setup, load.name, load.value)
+    row = load_curves.one_load(setup)
     shown = runnable(setup, str(row["status"]), str(row["message"]), 1, switch=switch)
-    return shown, load, load_curves.one_load(shown, load.name, load.value)
+    return shown, load, load_curves.one_load(shown)
 
 
 def say_trace() -> None:

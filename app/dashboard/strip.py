@@ -14,8 +14,9 @@ from streamlit.errors import StreamlitAPIException
 
 from app.dashboard import phrases
 from app.dashboard.completion import complete
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import controls, set_controls
-from app.dashboard.search_form import AMONG
+from app.dashboard.search_form import AMONG, NUMBERS
 from app.line.line import Line
 from app.line.line_parser import LONGEST, read
 from app.line.line_text import written
@@ -82,7 +83,8 @@ def go(page: str) -> None:
     page: the address of the present page.
     """
     target, _, new = st.session_state.get(_NEXT, ("", {}, {}))
-    if target and page not in _addresses(target):
+    here = ("", "answer") if target == "answer" else (target,)
+    if target and page not in here:
         st.switch_page(f"views/{target}.py", query_params=new)  # those of controls come again
 
 
@@ -159,8 +161,7 @@ def _box() -> None:
     """Draw the box, and the words of its line that were not understood."""
     st.text_input(
         "Question", key=_LINE, on_change=_take, max_chars=LONGEST, placeholder=_EXAMPLE,
-        help="Names, numbers with units and options in any order; press Enter. A target, several "
-             f"systems or “up to 8” start a plan. Example: {_EXAMPLE}",
+        help=page_text("question", example=_EXAMPLE),
     )  # fmt: skip
     complete(_LINE, _OPENER, opened=True)
     refused = st.session_state.get(_REFUSED)
@@ -214,13 +215,8 @@ def _state(line: Line) -> dict[str, Any]:
     state |= {name: getattr(question, name) for name in ("isl", "osl", "target")}
     if line.verb == "plan":
         state |= {key: list(line.several.get(name, ())) for name, (key, _) in AMONG.items()}
-        state |= {
-            "part": "Plan", "free": False,
-            "devices": question.devices, "pools": list(question.pools),
-            "rank": question.rank or None, "confidence": question.confidence or None,
-            "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
-            "cross_systems": question.cross_systems,
-        }  # fmt: skip
+        numbers = {name: getattr(question, name) for name in NUMBERS}
+        state |= {**numbers, "part": "Plan", "free": False, "pools": list(question.pools)}
     elif line.verb in ("sensitivity", "economics"):
         state["part"] = line.verb.capitalize()
     elif line.verb == "simulate":
@@ -228,9 +224,3 @@ def _state(line: Line) -> dict[str, Any]:
         extra = (name for name in line.given if name in PARAMETERS and name not in state)
         state |= {name: getattr(question, name) for name in extra}
     return state
-
-
-def _addresses(page: str) -> tuple[str, ...]:
-    """The addresses of a page and of other pages for the same verb."""
-    verb = next(verb for verb, target in _PAGES.items() if target == page)
-    return ("", "answer") if verb in ("serve", "estimate") else (page.rpartition("/")[2],)

@@ -5,6 +5,7 @@ import io
 
 import streamlit as st
 
+from app.dashboard.page_texts import page_text
 from app.simulation import trace_file
 from genz_core.errors import InvalidValue
 
@@ -16,23 +17,18 @@ def uploader() -> str:
     """Draw the box; returns the name of the file in it, `NAMELESS` for none."""
     file = st.file_uploader(
         "Trace", key=_KEY, max_upload_size=_MOST_MB,
-        help="CSV or JSON lines, also gzip: arrival_s, input_tokens and output_tokens in "
-        "each row, or the columns of Azure's and Mooncake's public traces.",
+        help=page_text("trace file"),
     )  # fmt: skip
     return NAMELESS if file is None else str(file.name)
 
 
-def requests(most: int) -> trace_file.Trace:
-    """The requests of the file in the box, at most `most`; 0 for all.
+def keyed(most: int) -> tuple[str, trace_file.Trace]:
+    """The requests of the file in the box, at most `most`, 0 for all, with a key of its content;
+    read once per session.
 
     Raises:
         InvalidValue: there is no file, or it is not a trace.
     """
-    return keyed(most)[1]
-
-
-def keyed(most: int) -> tuple[str, trace_file.Trace]:
-    """`requests` with a key of the file's content; read once per session."""
     file = st.session_state.get(_KEY)
     if file is None:
         raise InvalidValue("upload a trace first: CSV or JSON lines")

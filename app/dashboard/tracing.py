@@ -2,13 +2,11 @@
 
 import streamlit as st
 
-from app.dashboard import caches
 from app.dashboard.job_progress import show_progress, submitted
 from app.jobs import TRACING
 from app.model_inside import builder_and_trace
 from app.scenario.setup import Setup
 from genz_core.errors import UnsupportedModel
-from genz_core.types import Model
 
 _READY = "traces that are ready"
 
@@ -35,12 +33,3 @@ def is_trace_ready(setup: Setup, *, described: bool) -> bool:
             raise UnsupportedModel(job.error)
     ready.add((key, described))
     return True
-
-
-def trace_beside(setup: Setup) -> Model | None:
-    """The trace of a model, to compare with its builder; None while it is being made.
-
-    Raises:
-        RidgelineError: as `is_trace_ready`.
-    """
-    return caches.traced(setup) if is_trace_ready(setup, described=True) else None

@@ -12,7 +12,7 @@ import streamlit as st
 import profilers
 from app.benchmarks.sent_files import Found, Kind, SentFile, Unread, read_sent, size_of
 from app.benchmarks.upload_parsing import SentResult
-from app.dashboard.byte_cache import ByteCache
+from app.dashboard.caches import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import say_error
@@ -20,6 +20,7 @@ from app.jobs import READING
 from app.measuring.report_reading import reads_quickly
 from app.wording.markdown import plain
 from genz_core.errors import ReportError, RidgelineError
+from hardware_db import yaml_document
 from profilers import PhasePattern, Report
 from profilers.serving_results import ServingMeasurement, server_log
 from profilers.serving_results.server_log import ServerLog
@@ -27,33 +28,18 @@ from profilers.serving_results.server_log import ServerLog
 MAX_UPLOAD_MB = 200
 #: Bytes of parsed files cached for all sessions; a larger file is read again at every redraw.
 _MOST_BYTES = 512 << 20
-#: Samples by title: files in `app/samples`.
-REPORT_SAMPLES: Mapping[str, str] = {
-    "Qwen1.5-0.5B on an H100 (PyTorch)": "h100_qwen1.5-0.5b.json.gz",
-    "Qwen3-8B decode, SGLang on an MI300X (PyTorch)": "mi300x_qwen3-8b_decode_sglang.json.gz",
-    "DeepSeek-OCR decode on an RTX 5090 (nsys stats)": "rtx5090_deepseek-ocr_decode.csv",
-    "One kernel of it (ncu)": "rtx5090_gemv_ncu.csv",
-    "The roofline of that kernel (ncu)": "rtx5090_gemv_ncu_roofline.csv",
-}
-RESULT_SAMPLES: Mapping[str, str] = {
-    "Llama 3.1 405B on 8 H200, SGLang, six loads": "sglang_llama-3.1-405b.jsonl",
-    "Qwen3-0.6B, ten requests (AIPerf)": "aiperf_qwen3-0.6b_concurrency1.jsonl",
-}
-_SAMPLES = {**REPORT_SAMPLES, **RESULT_SAMPLES}
-#: What ran, of samples whose files do not tell; the sources are in `app/samples/PROVENANCE.md`.
-_RAN: Mapping[str, Mapping[str, Any]] = {
-    "sglang_llama-3.1-405b.jsonl": {
-        "model": "meta-llama/Llama-3.1-405B", "system": "h200-sxm-141gb", "tp": 8,
-    },
-    "aiperf_qwen3-0.6b_concurrency1.jsonl": {
-        "model": "Qwen/Qwen3-0.6B", "system": "rtx-6000-ada", "tp": 1,
-    },
-}  # fmt: skip
+_FOLDER = Path(__file__).parents[1] / "samples"
+_SHIPPED = yaml_document.read(_FOLDER / "samples.yaml")
+#: Files of the samples by title: of reports, and of results.
+REPORT_SAMPLES, RESULT_SAMPLES = (
+    {title: str(one["file"]) for title, one in _SHIPPED.items() if one["holds"] == kind}
+    for kind in ("report", "result")
+)
+_SAMPLES: Mapping[str, str] = {**REPORT_SAMPLES, **RESULT_SAMPLES}
 #: Id, name and content of a file.
 _Upload = tuple[str, str, bytes]
 #: Result files as uploaded, by name.
 Results = dict[str, tuple[SentResult, list[ServingMeasurement]]]
-_FOLDER = Path(__file__).parents[1] / "samples"
 _BROUGHT = "brought_files"
 #: Arrow's own pool keeps the 100 MB that drawing a large report takes; the system allocator frees
 #: it.
@@ -123,7 +109,8 @@ def picker(key: str, samples: Collection[str] = tuple(_SAMPLES)) -> Uploaded:
         for name, (sent, runs) in found.results.items()
     }
     if len(found.results) == 1 and not own:
-        found.ran = _RAN.get(next(iter(found.results)), {})
+        ran = {one["file"]: one.get("ran", {}) for one in _SHIPPED.values()}
+        found.ran = ran.get(next(iter(found.results)), {})
     return found
 
 

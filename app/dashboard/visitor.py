@@ -7,20 +7,16 @@ long as the server keeps its data.
 
 import hashlib
 import tempfile
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from app.dashboard.page_texts import page_text
 from app.rights import rights_here
 from app.wording.markdown import plain
-from hardware_db.data_folder import edition, overlay, users_folder
+from hardware_db.data_folder import edition, users_folder
 
-NO_MEASURING = (
-    "Visitors cannot measure on this server: run `{command}` on your own machine, or ask the "
-    "operator to start the server with `--visitors-may-measure`."
-)
 _FOLDER = "visitor_folder"
 
 
@@ -43,13 +39,6 @@ def own_edition() -> tuple[str, str]:
     return (str(folder), state) if state else ("", "")
 
 
-def library() -> AbstractContextManager[None]:
-    """Within the block, the visitor's files override the user's, and new files go to the
-    visitor.
-    """
-    return overlay(own_folder())
-
-
 def keeping() -> str:
     """Where this visitor's data are stored, as text."""
     if own_folder() is None:
@@ -65,7 +54,7 @@ def may_measure(command: str) -> bool:
     command: the command for the same measurement on another machine.
     """
     if not rights_here().may_measure:
-        st.info(NO_MEASURING.format(command=command), icon=":material/timer_off:")
+        st.info(page_text("no measuring", command=command), icon=":material/timer_off:")
     return rights_here().may_measure
 
 

@@ -2,7 +2,7 @@
 histogram.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -35,14 +35,8 @@ HEADINGS: Mapping[str, tuple[str, str]] = {
     ),
     "tier": ("constants", "Fitted on this device (measured), its family (sibling), or typical"),
     "coverage %": ("coverage %", "Share of measurements inside the interval; it should be 80 %"),
-    "most novel third %": (
-        "coverage, novel %",
-        "For the third of points that is farthest from known runs",
-    ),
-    "median half-width %": (
-        "half-width %",
-        "Median of half the interval's width over the prediction",
-    ),
+    "most novel third %": ("coverage, novel %", "For the third of points farthest from known runs"),
+    "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
     "series": ("series", "One series: the points of an operator, device and format"),
 }
 _METRICS = {r"^tpot_s\b": "TPOT", r"^ttft_s\b": "TTFT"}
@@ -59,6 +53,20 @@ def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bo
 def say_error(error: object) -> None:
     """Draw an error as its sentence."""
     st.error(plain(error), icon=":material/error:")
+
+
+def say_each(
+    texts: Iterable[object],
+    draw: Callable[..., object] = st.markdown,
+    form: str = "{}",
+    **more: Any,
+) -> None:
+    """Draw external texts one below the other.
+
+    draw, more: Streamlit's function, and its arguments.  form: what stands around each text.
+    """
+    for text in texts:
+        draw(form.format(plain(text)), **more)
 
 
 @contextmanager

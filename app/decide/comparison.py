@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, Column, ends
+from app.answers.columns import COLUMNS, Column, ends
+from app.answers.table import Table
 from app.scenario import served_rows, sharing
 from app.scenario.intervals import Latency
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
-from genz_core import economics
 from genz_core.errors import InvalidValue
 from genz_core.workload import WITH_TIMES
 
@@ -85,26 +83,21 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
     status = str(found_load.status[0])
     if status not in ("ok", *WITH_TIMES):
         raise InvalidValue(found_load.messages.get(0, status))
-    beyond = sharing.unmeasured(s)
-    closed = s.kind == "concurrency"
-    columns = served_rows.columns(resolved, found_load, closed=closed, beyond=beyond)
-    fits = status == "ok"
-    found = {}
-    for name in ("ttft_s", "tpot_s"):
-        low, high = (float(columns[end][0]) for end in ends(name))
-        found[name] = Latency(float(columns[name][0]), low, high)
-    rate = float(found_load.output_tokens_per_s[0])
-    devices = int(np.ravel(found_load.devices)[0])
-    mean = served_rows.mean_device(resolved)
-    cost = economics.usd_per_million_tokens(mean, devices, rate)
-    least, most = (float(columns[end][0]) for end in THROUGHPUT_ENDS)
-    per_device = (value / devices for value in (rate, least, most))
-    found["output_tokens_per_s_per_device"] = Latency(*per_device)
-    price = math.nan if cost is None else float(cost)
-    found["usd_per_mtok"] = Latency(price, price * rate / most, price * rate / least)
-    if not fits:
+    columns = served_rows.figures_of(
+        resolved, found_load, closed=s.kind == "concurrency", beyond=sharing.unmeasured(s)
+    )
+    row = Table(columns, 1).row()
+
+    def stated(name: str, over: float = 1.0) -> Latency:
+        values = (row[one] for one in (name, *ends(name)))
+        return Latency(*(math.nan if value is None else value / over for value in values))
+
+    found = {name: stated(name) for name in ("ttft_s", "tpot_s")}
+    found["output_tokens_per_s_per_device"] = stated("output_tokens_per_s", row["devices"])
+    found["usd_per_mtok"] = stated("usd_per_million_tokens")
+    if status != "ok":
         found = {name: Latency(math.nan) for name in found}
-    found["memory_bytes"] = Latency(float(found_load.memory_bytes[0]))
+    found["memory_bytes"] = Latency(row["memory_bytes_per_device"])
     return found
 
 

@@ -19,6 +19,7 @@ def load_words(question: Question) -> str:
     if question.kind == "trace":
         return "a trace"
     if question.rate:
-        return f"{question.rate:.4g} requests/s"
+        ramp = f" climbing to {question.ramp_to:.4g}" if question.ramp_to else ""
+        return f"{question.rate:.4g}{ramp} requests/s"
     users = int(question.concurrency or 0)
     return f"{users:,} user{'s' if users > 1 else ''} in a closed loop"

@@ -86,7 +86,9 @@ def _is_something(word: str) -> bool:
     if is_number(word) or re.fullmatch(r"\d+gi?b?", word.casefold()):
         return False
     system = _system(word)
-    return bool(number_format(word) or _engine(word) or (system and "begins" not in system.note))
+    return bool(
+        number_format(word) or _engine(word) or (system and "starts with" not in system.note)
+    )
 
 
 def _engine(text: str) -> Named | None:

@@ -19,9 +19,8 @@ from app.scenario.gate import refuse_meaningless_for
 from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import mean_device
 from app.simulation import offered_load
-from app.simulation.run import ClosedForm, scaled, targets_of
+from app.simulation.run import ClosedForm, scaled, targets_in_words, targets_of
 from app.simulation.trace_file import Trace
-from app.wording import quantities
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.models.model_kinds import check_one_by_one
 from genz_core.models.speculative import Speculation
@@ -103,8 +102,7 @@ class Deployed:
     @property
     def targets_in_words(self) -> str:
         """The targets as text for a sentence."""
-        named = self.targets.items()
-        return ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in named)
+        return targets_in_words(self.targets)
 
     @property
     def load_targets(self) -> tuple[Target, ...]:

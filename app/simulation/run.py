@@ -167,6 +167,11 @@ def targets_of(question: Question) -> dict[str, float]:
     return {name: seconds for name, seconds in named.items() if seconds}
 
 
+def targets_in_words(targets: Mapping[str, float]) -> str:
+    """Targets as text for a sentence: "TTFT 1.00 s, TPOT 30.0 ms".  targets: of `targets_of`."""
+    return ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in targets.items())
+
+
 def run(
     resolved: Resolved,
     objects: Mapping[str, Any] = _NOTHING,

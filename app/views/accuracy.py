@@ -9,7 +9,8 @@ from app.accuracy import likely_causes, measured_points, shipped_errors, worked_
 from app.charts import parity
 from app.charts.figure import Figure
 from app.dashboard import explanations, export, job_results, sidebar
-from app.dashboard.load import batches_words
+from app.dashboard.load_curves import batches_words
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import Points, choose, parity_and_errors, pick, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
@@ -45,10 +46,7 @@ def operators() -> None:
     titled_table("Mean absolute error by split [%]", matrix, "operator_matrix", meaning)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         by = choice("By", ["system", "fmt", "family"], "accuracy_operators_by")
-        split = st.selectbox(
-            "Split", list(OPERATOR_SPLITS), index=2,
-            key="accuracy_split", bind="query-params",
-        )  # fmt: skip
+        split = pick("Split", list(OPERATOR_SPLITS), "accuracy_split", index=2)
     chosen = [row for row in series if row["split"] == split]
     grouped = shipped_errors.operator_summary(chosen, ("operator", by))
     titled_table(f"Every operator, {split} [%]", grouped, "operator_groups")
@@ -67,10 +65,7 @@ def operator_parity(points: Points) -> dict[str, Figure]:
         return {}
     by = choice("Colour", ["operator", "system", "fmt"], "accuracy_colour")
     figures = parity_and_errors(points, by, "Held-out shapes", "operators")
-    st.caption(
-        f"{len(points):,} points, up to twelve of every operator, device and format, spread over "
-        f"the range of its latencies ({points[0]['data']}, {points[0]['date']})."
-    )
+    st.caption(page_text("held-out shapes", points=len(points), first=points[0]))
     return figures
 
 
@@ -91,7 +86,10 @@ def measured_points_area(area: str) -> None:
     meanings = "; ".join(shipped_errors.split_words(splits))
     titled_table("Errors by split [%]", splits, "splits", meanings)
     if shown:
-        _in_sample(shown, by)
+        in_sample = measured_points.error_table(shown, ("metric",))
+        titled_table("All rows, in sample [%]", in_sample, "all_rows", shipped_errors.AS_SHIPPED)
+        by_column = measured_points.error_table(shown, (by,))
+        titled_table(f"By {by}, in sample [%]", by_column, "by_column")
     if serving:
         own = shipped_errors.own_run_errors(metrics)
         titled_table("After your own runs [%]", own, "own_runs", shipped_errors.OWN_RUNS)
@@ -106,13 +104,6 @@ def measured_points_area(area: str) -> None:
     titled_table("Worst twenty", likely_causes.brief(worst), "worst",
                  "Causes suggested by rules, not confirmed.")  # fmt: skip
     export.downloads(f"accuracy-{area}", figures, pd.DataFrame(shown), setup)
-
-
-def _in_sample(shown: Points, by: str) -> None:
-    """Draw the in-sample errors of the shipped constants, of all records and by a column."""
-    in_sample = measured_points.error_table(shown, ("metric",))
-    titled_table("All rows, in sample [%]", in_sample, "all_rows", shipped_errors.AS_SHIPPED)
-    titled_table(f"By {by}, in sample [%]", measured_points.error_table(shown, (by,)), "by_column")
 
 
 def one_number() -> None:

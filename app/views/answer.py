@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.dashboard import caches, explanations, export, pinned_scenarios, sidebar, strip
-from app.dashboard.load import alone, as_batch
+from app.dashboard.load_curves import alone, as_batch
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels import first_page
 from app.dashboard.panels.all_loads import all_loads
@@ -87,8 +87,7 @@ def _foot(name: str, setup: Setup, figures, table, how: str, command: str) -> No
                 st.caption("The same numbers on the command line:")
                 st.code(command, language="bash", wrap_lines=True)
         export.downloads(name, figures, table, setup)
-        st.button("Pin", key=f"pin_{name}", icon=":material/keep:",
-                  on_click=pinned_scenarios.pin, disabled=pinned_scenarios.full())  # fmt: skip
+        pinned_scenarios.pin_button("Pin", f"pin_{name}")
 
 
 main()

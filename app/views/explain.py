@@ -58,10 +58,7 @@ def main() -> None:
 def _operators_and_chart(step: operators.Step, part: str) -> tuple[dict[str, Figure], pd.DataFrame]:
     """Draw the operators of a step, a chart beside them, and the chosen operator below."""
     st.markdown(operators.total(step))
-    st.caption(
-        f"{sidebar.describe(step.setup)} · one device. Choose a row, or click in the chart: it is "
-        "marked in both and explained below the table."
-    )
+    st.caption(page_text("operators and chart", scenario=sidebar.describe(step.setup)))
     left, right = st.columns(2, gap="medium")
     with left:
         table = operators.operators(step)

@@ -19,7 +19,7 @@ from genz_core.latency.roofline import roofline
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program, Rows
 from genz_core.symbolic.symbols import Symbol
-from genz_core.types import Array, Graph, Num, Op, Places, System
+from genz_core.types import Array, Graph, Mask, Num, Op, Places, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,21 @@ class Part:
         bound: Array = limits.reshape(-1, self.runs.size, limits.shape[1]).max(axis=0)
         return bound
 
-    def expected_s(self, results: Array) -> Array:
-        """Expected time of one run of each variant [s], [variants, nodes x lanes]."""
-        return self.at_least(self.kernels_s(results), self.bound_s(results))
+    def expected_s(self, results: Array, wanted: Mask) -> Array:
+        """Expected time of one run of each variant [s], [variants, nodes x lanes]; undefined for
+        variants that are not wanted, [variants].
+        """
+        return self.at_least(self.kernels_s(results, wanted), self.bound_s(results))
 
-    def kernels_s(self, results: Array) -> Array:
-        """Time of the kernel of each variant [s], [variants, nodes x lanes]; 0 without one."""
+    def kernels_s(self, results: Array, wanted: Mask | None = None) -> Array:
+        """Time of the kernel of each variant [s], [variants, nodes x lanes]; 0 without one.
+
+        wanted: the variants asked for, all by default; others may get 0, [variants].
+        """
         time, distinct = np.zeros((self.runs.size, results.shape[1])), Distinct()
         for kernels in self.kernels:
-            kernels.put_seconds(time, results, distinct)
+            if wanted is None or wanted[kernels.at].any():
+                kernels.put_seconds(time, results, distinct)
         return time
 
     def at_least(self, time: Num, bound: Num) -> Array:

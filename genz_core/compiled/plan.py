@@ -143,15 +143,16 @@ class Plan:
         priced.least_s[to] = sum_broadcast(np.asarray(least), weights)
 
     def seconds(self, lanes: Lanes, wanted: Mask) -> Array:
-        """Expected time of one run of each operator [s], [ops, lanes], of lanes with one node.
-
-        Operators that share no part with the wanted ones get 0; wanted: [ops].
+        """Expected time of one run of each operator [s], [ops, lanes], of lanes with one node;
+        undefined for operators that are not wanted, [ops].
         """
         seconds = np.zeros((len(self.graph.ops), lanes.size))
         parts = [part for part in self.parts if wanted[part.rows].any()]
         for at, sizes in lanes.pieces(_PRICED):
             for part in parts:
-                seconds[part.rows, at] = part.expected_s(part.results(sizes, 1))[part.of]
+                variants = np.bincount(part.of[wanted[part.rows]], minlength=part.runs.size) > 0
+                time = part.expected_s(part.results(sizes, 1), variants)
+                seconds[part.rows, at] = time[part.of]
         return seconds
 
     def bound_s(self, lanes: Lanes, weights: Array) -> Array:

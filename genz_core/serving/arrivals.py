@@ -103,7 +103,9 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     median = first - queue * (1.0 - median_share(used))
     gap = cycle + longer / np.maximum(gaps, 1e-9)
     if batching.ahead_steps and lanes == 1:
-        gap = plain + batching.beside_prompts() * (gap - plain)
+        # of answers of two tokens those beside prompts that the last step had no room for
+        beside_prompts = np.maximum(batching.beside_prompts(), used ** np.maximum(room / isl, 1.0))
+        gap = plain + beside_prompts * (gap - plain)
     return Paced(decodes, gap, first, np.minimum(median, first))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.common.memo import ByIdentity
-from genz_core.compiled.lanes import Lanes, repeated
+from genz_core.compiled.lanes import Lanes, of_all_runs, repeated
 from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.models.speculative import QueryTokens
@@ -326,12 +326,12 @@ class _Steps:
             cached_tokens=cached,
             prompt=prompt,
         )
-        wanted = np.isin(self.shares, shares)
+        chosen = {share: self.shares == share for share in shares}
+        wanted = np.logical_or.reduce([*chosen.values()])
         time = operator_seconds(self.deployed, Lanes.of(group, split), wanted)
         found: dict[Share, Array] = {}
-        for share in shares:
-            of_share = self.shares == share
-            on_stages = self.by_stage[:, of_share] @ time[of_share]
+        for share, of_share in chosen.items():
+            on_stages = of_all_runs(self.by_stage[:, of_share], time[of_share])
             if of is not None:
                 on_stages = on_stages[:, of]
             found[share] = on_stages.reshape(len(on_stages), *shape)

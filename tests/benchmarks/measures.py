@@ -42,7 +42,7 @@ def accuracy() -> Iterator[Measure]:
                 yield Measure("Accuracy", name, "%", row["median %"])
     for row in shipped_errors.operator_matrix(shipped_errors.operator_series()):
         if row.get("held-out shapes") is not None:
-            name = f"{row['operator']}, shapes that fitted nothing, mean error"
+            name = f"{row['operator']}, held-out shapes, mean error"
             yield Measure("Accuracy", name, "%", float(row["held-out shapes"]))
 
 

@@ -194,7 +194,7 @@ def cheapest(luck: random.Random) -> Errand:
 
     def read(walk: Walk) -> tuple[float, int, str]:
         walk.until_simulated()
-        dollars = number(card(walk, "Cost per 1M tokens out"))
+        dollars = number(card(walk, "Cost per 1M output tokens"))
         return dollars, int(card(walk, "Devices").split()[0]), _headline(walk)
 
     def form(walk: Walk) -> Any:

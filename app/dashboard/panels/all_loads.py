@@ -2,17 +2,14 @@
 used.
 """
 
-from dataclasses import replace
-from typing import Any
-
 import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import serving
 from app.dashboard import caches, display_tables, export, load_curves
-from app.dashboard.load import load_of, under
+from app.dashboard.load_curves import load_of, under
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, say_each
 from app.scenario import runs_behind as behind
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
@@ -38,11 +35,11 @@ def all_loads(setup: Setup) -> None:
     """
     asked = load_of(setup)
     setup = under(setup, asked)
-    row = load_curves.one_load(setup, asked.name, asked.value)
+    row = load_curves.one_load(setup)
     load, tp, look = asked.name, setup.scenario.tp, export.look()
     table, at = load_curves.with_load(load_curves.curve(setup, load), row, load)
-    for sentence in () if setup.if_fitted else load_curves.load_warnings(table, load):
-        st.warning(plain(sentence), icon=":material/warning:")
+    warnings = () if setup.if_fitted else load_curves.load_warnings(table, load)
+    say_each(warnings, st.warning, icon=":material/warning:")
     shown = load_curves.without_waiting(table, load)
     mine = f"TP{tp} (this scenario)"
     curves = {mine: shown}
@@ -57,35 +54,23 @@ def all_loads(setup: Setup) -> None:
     }
     serving.mark_load(figures["throughput"], asked.value, asked.words, look)
     export.beside("serving", figures)
-    st.caption(
-        f"Numbers next to the points are {'users' if load == 'concurrency' else 'requests/s'}. "
-        "Higher is cheaper, further right is faster for each user. Loads with queueing are left "
-        "out."
-    )
+    loads = "users" if load == "concurrency" else "requests/s"
+    st.caption(page_text("throughput and speed", loads=loads))
     if not setup.if_fitted:
-        runs_behind_list(setup, load, asked.value)
+        _runs_behind(setup)
     display_tables.draw_figures(table, "serving_table")
     export.downloads("serving", figures, table, setup)
 
 
-def runs_behind_list(setup: Setup, load: str, value: float) -> None:
-    """Draw the runs behind the figures of one load.
-
-    load: "concurrency" or "rate", at `value`.
-    """
-    asked: dict[str, Any] = {load: value}
-    alone = replace(setup.scenario, batch=1, **asked)
-    resolved = caches.deployed(replace(setup, scenario=alone))
+def _runs_behind(setup: Setup) -> None:
+    """Draw the runs behind the figures of a load."""
+    resolved = caches.deployed(setup)
     rows = behind.runs_behind(resolved)
     with st.expander(
         "Measured runs behind this prediction", icon=":material/format_list_numbered:"
     ):
         if not rows:
-            st.caption(
-                f"No shipped run measured this model under {plain(resolved.engine.name)}, so the "
-                "figures come from the engine's profile alone. You can add your own runs on page "
-                "Measure."
-            )
+            st.caption(page_text("no runs behind", engine=plain(resolved.engine.name)))
             return
         st.caption(page_text("runs behind"))
         draw_table(

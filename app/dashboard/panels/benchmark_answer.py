@@ -1,7 +1,6 @@
 """Results of serving benchmarks on the predicted curve, replayed, and stored."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -9,19 +8,17 @@ import streamlit as st
 
 from app.benchmarks import calibration, history, identity, job_work, report
 from app.benchmarks.comparison import Comparison, Point, compare
-from app.benchmarks.deployment import Deployment, deployments
+from app.benchmarks.deployment import deployments
 from app.benchmarks.job_work import BenchmarkQuery
 from app.benchmarks.replay import can_replay
 from app.dashboard import visitor
-from app.dashboard.job_progress import result_of, submitted
+from app.dashboard.job_results import shared_result
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels import benchmarks as panels
 from app.dashboard.panels.run_facts import show_identity, show_sums, show_time_report
 from app.dashboard.uploads import Results
-from app.dashboard.widgets import one_of, say_error, saying_errors
-from app.jobs import SIMULATING
+from app.dashboard.widgets import choose, one_of, say_error, saying_errors
 from app.measuring.time_report import TimeReport
-from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from profilers.serving_results import ServingMeasurement
@@ -36,22 +33,11 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Priced runs, the level of their intervals, and the comparison with their predictions."""
-
-    runs: list[Deployment]
-    level: float
-    comparison: Comparison
-
-
 def controls() -> tuple[float, bool]:
     """Draw the controls for the interval level and for simulation; returns both values."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        level = st.segmented_control(
-            "Interval", list(LEVELS), default="80 %", required=True, key="benchmark_level",
-            help="80 % comes from held-out points; other levels assume lognormal errors.",
-        )  # fmt: skip
+        level = choose("Interval", list(LEVELS), "benchmark_level",
+                       help=page_text("interval"))  # fmt: skip
         simulate = st.toggle(
             "Simulate percentiles", key="benchmark_simulate",
             help="Simulates the requests of every run; simulated latencies have no interval.",
@@ -64,69 +50,56 @@ def parts_of(results: Results, ran: Mapping[str, Any]) -> Parts:
 
     Each draws the facts about what ran before its own content.  ran: as of `Uploaded`.
     """
-    shown: Mapping[str, Callable[[Answer], None]] = {
+    shown: Mapping[str, Callable[[Comparison], None]] = {
         "Is it well tuned": well_tuned,
-        "Figures": lambda found: panels.show_figures(found.comparison),
-        "Requests": lambda found: show_requests(found.runs, found.level),
-        "Learn": lambda found: show_learning(found.runs),
-        "History": lambda found: show_history(results, found.comparison),
+        "Figures": panels.show_figures,
+        "Requests": show_requests,
+        "Learn": show_learning,
+        "History": lambda found: show_history(results, found),
     }
     return {name: partial(_drawn, results, ran, draw) for name, draw in shown.items()}
 
 
 def _drawn(
-    results: Results,
-    ran: Mapping[str, Any],
-    draw: Callable[[Answer], None],
+    results: Results, proposed: Mapping[str, Any], draw: Callable[[Comparison], None]
 ) -> None:
-    measured = [one for _, measurements in results.values() for one in measurements]
-    answer = identified(measured, ran)
-    if answer is not None:
-        with saying_errors():
-            draw(answer)
+    """Draw the facts about what ran, with notes, then the prediction if there is one.
 
-
-def identified(
-    measured: Sequence[ServingMeasurement], proposed: Mapping[str, Any]
-) -> Answer | None:
-    """Draw the facts about what ran, with notes; returns the runs with their prediction.
-
-    None if nothing can be predicted yet.  proposed: as for `question_form`.
+    proposed: as for `question_form`.
     """
+    measured = [one for _, measurements in results.values() for one in measurements]
     try:
         runs = deployments(measured, panels.given())
     except RidgelineError as error:
         say_error(error)
         panels.question_form(deployments(measured), proposed)
-        return None
+        return
     show_identity(identity.of_run(runs[0]), "benchmark_identity", panels.say)
     panels.show_filled(runs)
     panels.question_form(runs, proposed)
     if not any(run.resolved for run in runs):
-        return None
+        return
     level, simulate = controls()
     comparison = compare(runs, level)
     if simulate:
-        query = asked_now(runs, level)
-        comparison = worked("simulate", job_work.simulated, query) or comparison
+        comparison = _worked("simulate", job_work.simulated, measured, level) or comparison
     show_sums(comparison.sums, in_words=False)
-    return Answer(runs, level, comparison)
+    with saying_errors():
+        draw(comparison)
 
 
-def well_tuned(found: Answer) -> None:
+def well_tuned(comparison: Comparison) -> None:
     """Draw the possible gain, the changes for it, and the findings, with the curves of the load."""
     left, right = st.columns([2, 3], gap="medium")
-    reports = report.reports(found.comparison)
+    reports = report.reports(comparison)
     with left:
         if reports:
-            point, made = one_of(
-                "Run", reports, lambda one: found.comparison.label(one[0]), "tuned_run"
-            )
+            point, made = one_of("Run", reports, lambda one: comparison.label(one[0]), "tuned_run")
             st.markdown(here_and_best(point, made))
             show_time_report(made)
-        panels.show_findings(found.comparison)
+        panels.show_findings(comparison)
     with right:
-        panels.show_curves(found.comparison)
+        panels.show_curves(comparison)
 
 
 def here_and_best(point: Point, made: TimeReport) -> str:
@@ -134,58 +107,44 @@ def here_and_best(point: Point, made: TimeReport) -> str:
 
     The time of a request is compared, using the parts in `made`.
     """
-    here = quantities.seconds(made.total_s)
     known = [one for one in made.spent if one.best_s > 0]
     if not known or len(known) < len(made.spent):
-        return (
-            f"You are at **{here}** for {made.of}. No measured run of this model, device, format "
-            "and load is available for comparison."
-        )
+        return page_text("here without a best", made=made)
     best = sum(one.best_s for one in known)
     runs = "; ".join(dict.fromkeys(plain(one.run) for one in known))
     if best >= made.total_s:
-        return f"You are at **{here}** for {made.of}: as fast as the best measured run ({runs})."
-    return (
-        f"You are at **{here}** for {made.of}; the best measured run is at "
-        f"**{quantities.seconds(best)}** ({runs})."
-    )
+        return page_text("here is best", made=made, runs=runs)
+    return page_text("here and best", made=made, runs=runs, best=best)
 
 
-def asked_now(runs: list[Deployment], level: float) -> BenchmarkQuery:
-    """The runs and the interval level as the input of a job."""
-    folder = str(visitor.own_folder() or "")
-    return BenchmarkQuery(tuple(run.measurement for run in runs), panels.given(), level, folder)
+def _worked(
+    name: str, work: Callable[..., Any], runs: Sequence[ServingMeasurement], level: float = 0.8
+) -> Any:
+    """The result of a job on runs, None while it is running or if it failed."""
+    query = BenchmarkQuery(tuple(runs), panels.given(), level, str(visitor.own_folder() or ""))
+    figures = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in runs]
+    asked = hash(str((query.given, level, visitor.own_edition(), figures)))
+    with saying_errors():
+        return shared_result(name, work, asked, TITLES[name], query)
 
 
-def worked(name: str, work: Callable[..., Any], query: BenchmarkQuery) -> Any:
-    """The result of a job on the runs, None while it is running or if it failed."""
-    told = (query.given, query.level, visitor.own_edition())
-    runs = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in query.measurements]
-    key = f"{name} {hash(str((told, runs))):x}"
-    for other in [k for k in st.session_state if str(k).startswith(f"{name} ") and k != key]:
-        st.session_state[other].cancel()
-        del st.session_state[other]
-    submitted(key, work, query, TITLES[name], SIMULATING)
-    return result_of(key, name)
-
-
-def show_requests(runs: list[Deployment], level: float) -> None:
+def show_requests(comparison: Comparison) -> None:
     """Draw the replay of a run that lists its requests."""
-    able = [run for run in runs if can_replay(run)]
+    able = [one.deployment for one in comparison.points if can_replay(one.deployment)]
     if not able:
         st.info(page_text("no requests"), icon=":material/info:")
         return
     chosen = one_of(
         "Run", able, lambda run: f"{run.measurement.file}, {run.load.words}", "replay_run"
     )
-    query = replace(asked_now(runs, level), measurements=(chosen.measurement,))
-    found = worked("replay", job_work.replayed, query)
+    found = _worked("replay", job_work.replayed, [chosen.measurement], comparison.level)
     if found is not None:
         panels.show_replay(found)
 
 
-def show_learning(runs: list[Deployment]) -> None:
+def show_learning(comparison: Comparison) -> None:
     """Draw the calibration from the runs: its effect, and buttons to store or drop it."""
+    runs = [one.deployment for one in comparison.points]
     st.caption(page_text("learning"))
     with st.container(horizontal=True):
         learn = st.button("Calibrate from these", key="benchmark_learn", icon=":material/tune:")
@@ -194,7 +153,7 @@ def show_learning(runs: list[Deployment]) -> None:
         st.session_state["benchmark_learning"] = True
         st.session_state.pop("benchmark_learnt", None)
     if st.session_state.get("benchmark_learning"):
-        learnt = worked("learn", job_work.learnt, asked_now(runs, 0.8))
+        learnt = _worked("learn", job_work.learnt, [run.measurement for run in runs])
         if learnt is not None:
             del st.session_state["benchmark_learning"]
             calibration.keep(learnt)

@@ -18,9 +18,8 @@ from app.charts import benchmarks as charts
 from app.dashboard import display_tables, export, name_options, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import AUTO, PRECISIONS
-from app.dashboard.widgets import draw_table, one_of
+from app.dashboard.widgets import draw_table, one_of, pick, say_each
 from app.wording.markdown import capital, plain
-from app.wording.quantities import MILLISECOND
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
 _LABELS = {
@@ -110,8 +109,8 @@ def show_filled(runs: Sequence[Deployment]) -> None:
     if told:
         with st.expander(f"Filled from the files ({len(told)})", icon=":material/task_alt:"):
             st.markdown("\n".join(f"- {sentence}" for sentence in told))
-    for sentence in {str(one): None for run in runs for one in run.differences}:
-        st.warning(plain(sentence), icon=":material/report:")
+    differ = dict.fromkeys(str(one) for run in runs for one in run.differences)
+    say_each(differ, st.warning, icon=":material/report:")
 
 
 # ------------------------------------------------------------------------------- the comparison
@@ -125,14 +124,12 @@ _MARKS = {
 
 def show_findings(comparison: Comparison) -> None:
     """Draw where files break off, then the sentences of a comparison."""
-    for cut in document.cuts(comparison):
-        st.warning(plain(cut), icon=":material/content_cut:")
+    say_each(document.cuts(comparison), st.warning, icon=":material/content_cut:")
     for one in findings.findings(comparison):
         mark = _MARKS.get(one.kind, "")
         st.markdown(f"{mark} {plain(one.sentence)}".strip() if mark else f"- {plain(one.sentence)}")
-    refused = {point.refusal: None for point in comparison.points if point.refused}
-    for sentence in refused:
-        st.info(plain(sentence), icon=":material/help:")
+    refused = dict.fromkeys(point.refusal for point in comparison.points if point.refused)
+    say_each(refused, st.info, icon=":material/help:")
 
 
 def show_curves(comparison: Comparison) -> None:
@@ -144,12 +141,12 @@ def show_curves(comparison: Comparison) -> None:
     st.caption(plain(group.label))
     predicted = curves.curve(group, comparison.level)
     points = {name: curves.measured_points(group, name) for name in ("ttft", "tpot", "rate")}
-    known = [name for name in points if points[name]]
-    for place, name in zip(st.columns(max(len(known), 2), gap="medium"), known, strict=False):
-        with place:
-            best = curves.best_points(group, name)
-            figure = charts.curve(predicted, points[name], best, name, comparison.level, look)
-            export.chart(figure, f"benchmark-{name}")
+    figures = {
+        name: charts.curve(predicted, measured, curves.best_points(group, name), name,
+                           comparison.level, look)
+        for name, measured in points.items() if measured
+    }  # fmt: skip
+    export.grid("benchmark", figures, max(len(figures), 2), 300)
     st.caption(page_text("benchmark curve", level=comparison.level * 100))
 
 
@@ -166,8 +163,7 @@ def show_figures(comparison: Comparison) -> None:
         },
     )  # fmt: skip
     notes = dict.fromkeys((*document.notes_of(point), *comparison.notes))
-    for note in notes:
-        st.caption(f"Note: {plain(note)}")
+    say_each(notes, st.caption, "Note: {}")
     with st.container(horizontal=True):
         export.save_button("All figures (CSV)", key="benchmark_csv", file="benchmarks.csv",
                            data=lambda: export.table_csv(comparison.to_dataframe()))  # fmt: skip
@@ -175,20 +171,16 @@ def show_figures(comparison: Comparison) -> None:
 
 def show_replay(one: Replay) -> None:
     """Draw the requests of a run, measured and simulated, and where they diverge."""
-    for sentence in one.sentences:
-        st.markdown(f"- {plain(sentence)}")
-    for note in one.notes:
-        st.caption(f"Note: {plain(note)}")
-    look = export.look()
-    places = st.columns(2, gap="medium")
-    for place, latency in zip(places, ("ttft", "e2e"), strict=True):
-        known = one.table[[f"{latency}_measured_s", f"{latency}_simulated_s"]].notna().any().all()
-        with place:
-            if known:
-                export.chart(charts.replayed(one.table, latency, look), f"replay-{latency}")
-    shown = one.table.drop(columns="request").rename(columns={"arrival_s": "arrival [s]"}).round(5)
-    shown = display_tables.in_microseconds(shown, MILLISECOND, "ms")
-    draw_table(shown, "replay_table", height=300)
+    say_each(one.sentences, form="- {}")
+    say_each(one.notes, st.caption, "Note: {}")
+    figures = {
+        name: charts.replayed(one.table, name, export.look())
+        for name in ("ttft", "e2e")
+        if one.table[[f"{name}_measured_s", f"{name}_simulated_s"]].notna().any().all()
+    }
+    export.grid("replay", figures, 2, 360)
+    shown = one.table.drop(columns="request").rename(columns={"arrival_s": "arrival [s]"})
+    display_tables.draw_times(shown, "replay_table", "ms", height=300)
 
 
 def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
@@ -200,13 +192,7 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     known = [name for name in FIGURES if any(row[name] is not None for row in rows)]
     if not known:
         return
-    name = st.selectbox(
-        "Figure",
-        known,
-        format_func=lambda name: COLUMNS[name].head,
-        key="history_figure",
-        width=260,
-    )
+    name = pick("Figure", known, "history_figure", format_func=lambda n: COLUMNS[n].head, width=260)
     export.chart(charts.history(rows, name, export.look()), "history")
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
     draw_table(

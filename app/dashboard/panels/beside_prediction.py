@@ -45,8 +45,6 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
         rows = comparison.classes[comparison.classes["phase"] == phase]
         causes = beyond_bound(priced.estimate, phase)
         figures[f"gaps {phase}"] = two_gaps(row, rows, causes)
-    for phase in comparison.phases["phase"]:
-        rows = comparison.classes[comparison.classes["phase"] == phase]
         title = f"{phase.capitalize()} step by operator class"
         figures[phase] = measured_classes.three_bars(rows, title, look)
         export.chart(figures[phase], f"measured-{phase}")

@@ -5,34 +5,25 @@ import streamlit as st
 from app.charts import breakdown
 from app.charts.figure import Figure
 from app.dashboard import export
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step
+from app.dashboard.panels.static_answer import steps_of
 from app.scenario import intervals
-from app.scenario.encoder_figures import phases_of
 from app.scenario.summary import parts_of, step_of
-from app.wording import quantities
 
 
 def draw(step: Step) -> dict[str, Figure]:
     """Draw the waterfall of the step, its layer groups and the steps by class; returns them."""
-    phases = phases_of(step.estimate.model)
-    names = {phase: f"{phase.capitalize()} step" for phase in phases}
-    if len(phases) == 1:
-        names = {"prefill": "The pass"}
-    steps = {phase: step_of(step.estimate, phase) for phase in phases}
+    names = {phase: name for name, phase in steps_of(step.estimate).items()}
+    steps = {phase: step_of(step.estimate, phase) for phase in names}
     totals = {names[phase]: intervals.step_latency(step.estimate, phase) for phase in steps}
     name = names[step.phase]
     whole, priced = totals[name], steps[step.phase]
     fall = breakdown.waterfall(parts_of(priced), whole, f"{name} by cause", step.look)
     export.chart(fall, "waterfall")
     factor = priced.learned_factor()
-    learned = (
-        f" Here the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "
-        "to measured runs of similar loads."
-    )
-    st.caption(
-        f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
-        f"{whole.trust}).{learned if factor != 1.0 else ''}"
-    )
+    learned = page_text("learned factor", factor=factor) if factor != 1.0 else ""
+    st.caption(page_text("sum of a step", whole=whole, learned=learned))
     by_class = {names[phase]: intervals.by_class(one) for phase, one in steps.items()}
     classes = breakdown.time_by_class(by_class, totals, step.look)
     export.chart(classes, "classes", f"Share of {' and '.join(totals)} by operator class")

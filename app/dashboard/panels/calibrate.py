@@ -1,6 +1,6 @@
 """Fit this machine, a reported device or an engine; shows errors and stores the fit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -12,7 +12,7 @@ from app.charts import measured_classes, parity
 from app.dashboard import export, name_options, sidebar, uploads, visitor
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table, saying_errors
+from app.dashboard.widgets import choose, draw_table, say_each, saying_errors
 from app.jobs import MEASURING
 from app.measuring.comparison import system_of
 from app.wording import quantities
@@ -23,6 +23,8 @@ MACHINE, REPORTS, RUNS = "This machine", "Profiler reports", "Runs of an engine"
 JOB = "calibration"
 SHARE = st.column_config.NumberColumn(format="percent")
 NUMBER = st.column_config.NumberColumn(format="%.4g")
+#: Columns of constants.
+_CONSTANTS = {"before": NUMBER, "after": NUMBER, "factor": NUMBER, "uncertainty": SHARE}
 
 
 def form() -> dict:
@@ -83,17 +85,14 @@ def from_reports() -> None:
     if list(map(id, fitted_on)) != list(map(id, reports)):  # another report may have the same name
         return
     st.subheader(plain(fitted.system.name), anchor=False)
-    for sentence in fitted.refused:
-        st.warning(plain(sentence), icon=":material/block:")
+    say_each(fitted.refused, st.warning, icon=":material/block:")
     covered = ("Share of kernel time in the fit", quantities.percent(fitted.share))
     fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
 
 
 def calibrate_panel() -> None:
     """Draw the choice of what to fit, its form and its fit."""
-    source = st.segmented_control(
-        "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
-    )
+    source = choose("Fit to", (MACHINE, REPORTS, RUNS), "fit_source")
     with saying_errors():
         {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
 
@@ -107,11 +106,8 @@ def fit_panel(
     """
     rows = fit_tables.error_rows(fitted)
     median = [float(pd.Series([row[key] for row in rows]).median()) for key in ("before", "after")]
-    with st.grid(4, min_column_width=160):
-        st.metric("Mean error, before", quantities.percent(median[0]), border=True)
-        st.metric("Mean error, after", quantities.percent(median[1]), border=True)
-        st.metric("Memory", quantities.bandwidth(fitted.system.memory_bytes_per_s), border=True)
-        st.metric(*fact, border=True)
+    memory = ("Memory", quantities.bandwidth(fitted.system.memory_bytes_per_s))
+    _cards((median[0], median[1]), memory, fact)
     st.dataframe(
         pd.DataFrame(rows), hide_index=True,
         column_config={"before": SHARE, "after": SHARE, "p90": SHARE},
@@ -121,17 +117,28 @@ def fit_panel(
         of_state = [point for point in points if point["state"] == state]
         title = f"Operators, predicted {state} the fit"
         export.chart(parity.parity(of_state, "operator", title, export.look()), f"fit-{state}")
-    with st.expander("Constants, and how well the points determine them"):
-        draw_table(
-            fit_tables.constant_rows(fitted), "fit_constants",
-            height="auto", column_config={"before": NUMBER, "after": NUMBER, "uncertainty": SHARE},
-        )  # fmt: skip
+    _constants(fit_tables.constant_rows(fitted), "points", "fit_constants")
     if st.button("Save as a system", key="save_fit", icon=":material/save:"):
         save()
         st.success(
             f"Kept {visitor.keeping()}; choose {plain(fitted.system.slug)} in the sidebar.",
             icon=":material/check:",
         )
+
+
+def _cards(errors: tuple[float, float], *others: tuple[str, str]) -> None:
+    """Draw cards of the mean error before and after a fit, and others by label and value."""
+    before, after = map(quantities.percent, errors)
+    told = (("Mean error, before", before), ("Mean error, after", after), *others)
+    with st.grid(len(told), min_column_width=160):
+        for label, value in told:
+            st.metric(label, value, border=True)
+
+
+def _constants(rows: Sequence[Mapping[str, object]], of: str, key: str) -> None:
+    """Draw the constants of a fit.  of: what determines them."""
+    with st.expander(f"Constants, and how well the {of} determine them"):
+        draw_table(rows, key, height="auto", column_config=dict(_CONSTANTS))
 
 
 def _runs_form(names: Sequence[str], load: str) -> list[dict[str, str]]:
@@ -165,24 +172,15 @@ def own_runs_panel() -> None:
     """Draw the form for runs of the sidebar's scenario, fit them, and show the fit."""
     setup = sidebar.chosen_setup()
     s = setup.scenario
-    st.caption(
-        "One to five measured runs of the sidebar's scenario adjust the engine's constants; later "
-        "predictions for this engine, model, format and device use them. Page Accuracy, under "
-        "Serving, shows how much this improves other runs.\n\n"
-        f"{plain(s.model)} on {s.tp * s.pp * s.dp} × {plain(s.system)} · "
-        f"engine {plain(s.engine or 'default')} · "
-        f"{quantities.count(s.isl)} tokens in, {quantities.count(s.osl)} out"
-    )
+    st.caption(page_text("own runs"))
+    st.caption(sidebar.describe(setup))
     if setup.model_config or setup.system_yaml:
         st.info(
             "Runs are stored by name: choose a model and a device from the lists.",
             icon=":material/info:",
         )
         return
-    kind = st.segmented_control(
-        "Measured", list(from_runs.KINDS), default=next(iter(from_runs.KINDS)), required=True,
-        key="own_kind",
-    )  # fmt: skip
+    kind = choose("Measured", list(from_runs.KINDS), "own_kind")
     rows = _runs_form(from_runs.KINDS[kind], "concurrency" if kind == "Under load" else "batch")
     if rows:
         with st.spinner("Fitting the engine's constants …"):
@@ -198,22 +196,14 @@ def _runs_fit(calibration: from_runs.RecipeCalibration) -> None:
     before, after = calibration.fit.before, calibration.fit.after
     recipe = from_runs.recipe_words(calibration.key)
     st.subheader(plain(f"{calibration.measured.model}, {recipe}"), anchor=False)
-    with st.grid(3, min_column_width=160):
-        st.metric("Mean error, before", quantities.percent(before.mape), border=True)
-        st.metric("Mean error, after", quantities.percent(after.mape), border=True)
-        st.metric("Figures", str(after.points), border=True)
+    _cards((before.mape, after.mape), ("Figures", str(after.points)))
     rows = from_runs.figure_rows(calibration)
     export.chart(measured_classes.before_after(rows, export.look()), "own-runs")
     draw_table(
         rows, "own_table",
         height="auto", column_config={"error_before": SHARE, "error_after": SHARE},
     )  # fmt: skip
-    with st.expander("Constants, and how well the runs determine them"):
-        constants = pd.DataFrame(from_runs.constant_rows(calibration))
-        draw_table(
-            constants, "own_constants",
-            height="auto", column_config={"factor": NUMBER, "uncertainty": SHARE},
-        )  # fmt: skip
+    _constants(from_runs.constant_rows(calibration), "runs", "own_constants")
     with st.container(horizontal=True):
         if st.button("Use in later predictions", key="own_save", icon=":material/save:"):
             from_runs.keep(calibration)

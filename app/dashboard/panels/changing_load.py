@@ -21,7 +21,7 @@ from app.question.parameter import Parameter
 from app.scaling.capacity import with_targets
 from app.scaling.job_work import enough, follow
 from app.scenario.setup import Setup
-from app.simulation.run import targets_of
+from app.simulation.run import targets_in_words, targets_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import InvalidValue
@@ -53,7 +53,8 @@ def page() -> None:
     setup, _ = sidebar.deployed_setup("how many replicas there are")
     strip.say(setup.scenario, "scale")
     with saying_errors():
-        st.caption(page_text("changing load", limits=_limits(setup)))
+        targets = targets_of(with_targets(setup.scenario))
+        st.caption(page_text("changing load", limits=targets_in_words(targets)))
     with st.form("scaling_form", border=False):
         given = _form()
         with st.container(horizontal=True):
@@ -63,16 +64,6 @@ def page() -> None:
     if shown := kept_result(JOB, RESULT, "scaling", setup):
         before, document = shown
         (_follows if "following" in document else _lasts)(document, before)
-
-
-def _limits(setup: Setup) -> str:
-    """The limits of each request in words.
-
-    Raises:
-        InvalidValue: an invalid target.
-    """
-    limits = targets_of(with_targets(setup.scenario)).items()
-    return ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in limits)
 
 
 def _form() -> dict[str, str]:

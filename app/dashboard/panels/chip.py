@@ -6,18 +6,18 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard import caches
+from app.dashboard import caches, display_tables
 from app.dashboard.does_not_fit import NONE
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control
-from app.dashboard.widgets import slide
+from app.dashboard.widgets import pick, saying_errors, slide
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
+from app.scenario.intervals import Latency
 from app.scenario.setup import Setup
 from app.wording import quantities
-from app.wording.markdown import plain, unbroken
-from genz_core.errors import RidgelineError
+from app.wording.markdown import plain
 from genz_core.types import System
 from hardware_db.memory_stacks import generations
 
@@ -36,28 +36,24 @@ _NOW = "now"
 @st.fragment
 def chip_panel(setup: Setup) -> None:
     """Draw the sliders and the form of a chip, and its figures beside those of the system."""
-    system = caches.resolved(setup).system
-    try:
+    with saying_errors():
+        system = caches.resolved(setup).system
         chip, weights = _form(system)
         question = replace(setup.scenario, weights=weights or setup.scenario.weights)
         columns = {_NOW: _figures(setup, Chip())}
-        for name, one in _what_ifs(chip).items():
-            columns[name] = _figures(setup, one)
-        if weights or len(columns) > 2 or chip not in _what_ifs(chip).values():
-            columns["all of it"] = _figures(replace(setup, scenario=question), chip)
+        columns |= {name: _figures(setup, one) for name, one in _what_ifs(chip).items()}
         factors = chips.factors(system, chip)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
-        return
-    made = [f"{name} ×{value:.3g}" for name, value in factors.items() if abs(value - 1) > 1e-9]
-    if not made and not weights:
-        del columns["all of it"]
-    made += [f"weights {weights}"] if weights else []
-    if made:
-        st.markdown(f"**{plain(system.name)}** with {', '.join(made)}:")
-    st.table(_rows(columns))
-    if not list(columns.values())[-1]["fits"]:
-        st.warning("It does not fit in that memory.", icon=":material/memory:")
+        made = [f"{name} ×{value:.3g}" for name, value in factors.items() if abs(value - 1) > 1e-9]
+        made += [f"weights {weights}"] if weights else []
+        if made and (weights or len(columns) > 2 or chip not in _what_ifs(chip).values()):
+            columns["all of it"] = _figures(replace(setup, scenario=question), chip)
+        if made:
+            st.markdown(f"**{plain(system.name)}** with {', '.join(made)}:")
+        table = {label: {name: Latency(*3 * [found[name]]) for name in FIGURES if found["fits"]}
+                 for label, found in columns.items()}  # fmt: skip
+        st.table(display_tables.comparison_words(table).fillna(NONE))
+        if not list(columns.values())[-1]["fits"]:
+            st.warning("It does not fit in that memory.", icon=":material/memory:")
 
 
 def _what_ifs(chip: Chip) -> dict[str, Chip]:
@@ -84,8 +80,7 @@ def _form(system: System) -> tuple[Chip, str]:
     more = st.expander("More", key="chip_more")
     with more, st.grid(3, min_column_width=170):
         factors |= {name: factor(name) for name in _SLIDERS if name not in _IN_VIEW}
-        memory = st.selectbox("Memory", (_OWN, *generations()), key="chip_memory",
-                              bind="query-params")  # fmt: skip
+        memory = pick("Memory", (_OWN, *generations()), "chip_memory")
         stacks = st.number_input("Stacks", 1, 64, 6, key="chip_stacks", bind="query-params",
                                  disabled=memory == _OWN)  # fmt: skip
         each = st.number_input(
@@ -103,18 +98,13 @@ def _form(system: System) -> tuple[Chip, str]:
             "The system states no power.", disabled=not system.tdp_w,
         )  # fmt: skip
     with more:
-        _basis()
+        st.caption(page_text("hypothetical chip"))
+        for one in generations().values():
+            rate = quantities.bandwidth(one.bytes_per_s)
+            st.caption(f"{one.name}: {rate} per stack, {plain(one.source)}")
     generation = "" if memory == _OWN else memory
     others = {"process": process, "power_cap_w": cap, **factors}
     return Chip(generation, int(stacks) if generation else 0, each, **others), weights
-
-
-def _basis() -> None:
-    """Draw what the figures of the form are based on."""
-    st.caption(page_text("hypothetical chip"))
-    for memory in generations().values():
-        st.caption(f"{memory.name}: {quantities.bandwidth(memory.bytes_per_s)} per stack, "
-                   f"{plain(memory.source)}")  # fmt: skip
 
 
 @caches.by_setup(128)
@@ -124,23 +114,3 @@ def _figures(setup: Setup, chip: Chip) -> Figures:
         return sensitivity.figures(resolved)
     made = replace(resolved, system=chips.chip_system(resolved.system, chip))
     return sensitivity.figures(made)
-
-
-def _rows(columns: Mapping[str, Figures]) -> list[dict[str, str]]:
-    """One row per figure, one column per what-if with its change; empty for what does not fit."""
-    base = columns[_NOW]
-    return [
-        {
-            "figure": column.head,
-            **{label: _cell(base, found, name) for label, found in columns.items()},
-        }
-        for name, column in FIGURES.items()
-    ]
-
-
-def _cell(base: Figures, found: Figures, name: str) -> str:
-    if not found["fits"]:
-        return NONE
-    words = FIGURES[name].words(found[name])
-    change = quantities.change(base[name], found[name]) if base["fits"] else NONE
-    return words if found is base else unbroken(f"{words} ({change})")

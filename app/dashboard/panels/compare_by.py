@@ -9,10 +9,10 @@ import streamlit as st
 from app.charts import setups as charts
 from app.charts.figure import Figure
 from app.charts.memory import PARTS
-from app.dashboard import caches, export, own_definitions, search_form, sidebar
-from app.dashboard.load import as_batch, batches_words
+from app.dashboard import caches, display_tables, export, own_definitions, search_form, sidebar
+from app.dashboard.load_curves import as_batch, batches_words
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table, pick
+from app.dashboard.widgets import draw_table, pick, say_each, say_error
 from app.decide import comparison as model
 from app.decide.comparison import AXES, HEADLINES, USE_CASES
 from app.decide.loads import load_words, under_load
@@ -25,7 +25,7 @@ from app.scenario.setup import Setup
 from app.scenario.summary import step_of
 from app.wording.markdown import plain
 from genz_core import Estimate
-from genz_core.errors import RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError
 
 #: Default comparisons; the sidebar's own value is the first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -35,7 +35,6 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "weights": ("", "fp8"),
     "use": tuple(USE_CASES),
 }
-Table = Mapping[str, Mapping[str, Latency]]
 
 
 def show(tab: str, base: Setup) -> None:
@@ -45,8 +44,6 @@ def show(tab: str, base: Setup) -> None:
         search_form.opener()
     with sidebar.stopping():
         names = compared(axis, base)
-    if says_none(names, base):
-        return
     if unused := search_form.unread((axis,)):
         st.caption(f"Not used here: {', '.join(unused)}.")
     sidebar.say_trace()
@@ -59,16 +56,13 @@ def show(tab: str, base: Setup) -> None:
             _figures(attached)
             found[name] = attached
         except RidgelineError as error:
-            st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
+            say_error(f"{name}: {error}")
     if not found:
         return
     s = base.scenario
-    st.caption(
-        f"{load_words(under_load(s))}{own}, TP{s.tp} PP{s.pp} DP{s.dp} "
-        f"EP{s.ep}; everything else as in the sidebar."
-        + (" The lengths of each use case are assumptions; you can set your own in the sidebar."
-           if axis == "use" else "")
-    )  # fmt: skip
+    assumed = page_text("assumed lengths") if axis == "use" else ""
+    load = f"{load_words(under_load(s))}{own}"
+    st.caption(page_text("one thing changed", load=load, s=s, assumed=assumed))
     TABS[tab](axis, found, base)
 
 
@@ -81,26 +75,22 @@ def chosen_axis() -> str:
 def compared(axis: str, base: Setup) -> list[str]:
     """The compared values along an axis: those of the search, otherwise the usual ones with the
     sidebar's.
+
+    Raises:
+        InvalidValue: there are none.
     """
     space, s = search_form.space(), base.scenario
     said = space.uses if axis == "use" else space.among.get(axis, ())
     if said:
         return list(said)
     if axis == "engine_version":
-        return usual_versions(caches.resolved(base))
+        resolved = caches.resolved(base)
+        if names := usual_versions(resolved):
+            return names
+        engine = resolved.engine.name
+        raise InvalidValue(f"no version of {engine} was measured; name some under Search")
     own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
     return list(dict.fromkeys([*own, *_USUAL[axis]]))
-
-
-def says_none(names: Sequence[str], base: Setup) -> bool:
-    """Whether there is nothing to compare, with a message: no version of the engine was
-    measured.
-    """
-    if not names:
-        engine = plain(caches.resolved(base).engine.name)
-        words = f"No version of {engine} was measured; name some under Search."
-        st.info(words, icon=":material/info:")
-    return not names
 
 
 @caches.by_setup(128)
@@ -112,24 +102,13 @@ def _figures(setup: Setup) -> dict[str, Latency]:
 def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     look = export.look()
     table = {name: _figures(setup) for name, setup in found.items()}
-    for line in model.verdict(table):
-        st.markdown(f"- {plain(line)}")
+    say_each(model.verdict(table), form="- {}")
     figures = {about.head: charts.headline(table, n, look) for n, about in HEADLINES.items()}
     export.grid("headline", figures, 2, 360)
-    words = pd.DataFrame(
-        {
-            "figure": about.head,
-            **{label: _cell(table, name, label) for label in table},
-        }
-        for name, about in HEADLINES.items()
-    )
-    draw_table(words, "compare_figures")
+    best = {name: model.best(table, name) for name in HEADLINES}
+    draw_table(display_tables.comparison_words(table, best), "compare_figures")
     st.caption(page_text("headlines"))
-    numbers = pd.DataFrame(
-        {"figure": name, **{label: values[name].seconds for label, values in table.items()}}
-        for name in HEADLINES
-    )
-    export.downloads("compare-by", figures, numbers, base)
+    export.downloads("compare-by", figures, display_tables.comparison_numbers(table), base)
     if axis == "engine_version":
         _versions(base, list(found))
 
@@ -144,17 +123,6 @@ def _versions(base: Setup, names: Sequence[str]) -> None:
         table, "compare_versions", column_config={name: ratio for name in table if " / " in name}
     )
     st.caption(page_text("versions"))
-
-
-def _cell(table: Table, name: str, label: str) -> str | None:
-    value = table[label][name]
-    if value.seconds != value.seconds:
-        return None
-    star = "★ " if model.best(table, name) == label else ""
-    column = HEADLINES[name]
-    stated = column.unit == "s" or value.low_s == value.low_s
-    trust = f" [{column.span(value.low_s, value.high_s)}]" if stated else ""
-    return f"{star}{column.words(value.seconds)}{trust}"
 
 
 def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:

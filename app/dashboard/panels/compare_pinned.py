@@ -16,13 +16,14 @@ from app.dashboard import (
     pinned_scenarios,
     sidebar,
 )
-from app.dashboard.display_tables import Quantity
-from app.dashboard.load import as_batch, batches_words, load_of
+from app.dashboard.load_curves import as_batch, batches_words
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
-from app.dashboard.widgets import choose, draw_table
+from app.dashboard.widgets import choose, draw_table, say_error
+from app.decide.loads import load_words
 from app.scenario import intervals, summary
 from app.scenario.encoder_figures import of_kind, phases_of
+from app.scenario.intervals import Latency
 from app.scenario.setup import Setup, setup_from
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
@@ -64,7 +65,7 @@ def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Es
             batch = as_batch(setup)
             estimates[name], batches[name] = caches.priced(batch), batch
         except RidgelineError as error:
-            st.error(f"{name}: {plain(error)}", icon=":material/error:")
+            say_error(f"{name}: {error}")
     return batches, estimates
 
 
@@ -72,13 +73,7 @@ def _pin_buttons(any_pinned: bool) -> None:
     if not any_pinned:
         st.info(page_text("nothing pinned"), icon=":material/keep:")
     with st.container(horizontal=True):
-        st.button(
-            "Pin this scenario",
-            icon=":material/keep:",
-            on_click=pinned_scenarios.pin,
-            disabled=pinned_scenarios.full(),
-            key="pin_here",
-        )
+        pinned_scenarios.pin_button("Pin this scenario", "pin_here")
         st.button(
             "Unpin all", on_click=pinned_scenarios.clear, disabled=not any_pinned, key="unpin_all"
         )
@@ -100,34 +95,25 @@ def _figures(setups: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> 
     table = {name: _asked(setups[name], one) for name, one in estimates.items()}
     words = display_tables.comparison_words(table)
     high = display_tables.height(words)
-    st.caption(" ".join(f"{name}: {_load_words(setups[name])}." for name in table))
+    loads = {name: load_words(setups[name].scenario) for name in table}
+    st.caption(" ".join(f"{name}: {words}." for name, words in loads.items()))
     with st.container(height=high, border=False):  # has it before it is drawn
         draw_table(words, "comparison")
-    st.caption(
-        "Square brackets: 80 % interval from held-out measurements. Parentheses: change against "
-        f"{next(iter(estimates))}."
-    )
+    st.caption(page_text("side by side", first=next(iter(estimates))))
     return display_tables.comparison_numbers(table)
 
 
-def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Quantity]:
+def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Latency]:
     """The figures of a scenario's load; those of the estimate for a static batch or a trace."""
     batch = summary.facts(caches.deployed(as_batch(setup)), estimate).row()
     if setup.scenario.kind in _STATIC:
         return display_tables.row_figures(batch)
-    load = load_of(setup)
-    row = load_curves.one_load(setup, load.name, load.value)
+    row = load_curves.one_load(setup)
     if row["message"]:
         name, message = sidebar.describe(setup), plain(str(row["message"]))
         st.warning(f"{name}: {message}.", icon=":material/warning:")
     of_load = of_kind(estimate.model, row)
     return display_tables.row_figures({**of_load, "weights_bytes": batch["weights_bytes"]})
-
-
-def _load_words(setup: Setup) -> str:
-    s = setup.scenario
-    batch = "a trace as a static batch of one" if s.trace else f"a static batch of {s.batch:,}"
-    return batch if s.kind in _STATIC else load_of(setup).words
 
 
 def _classes(estimates: Mapping[str, Estimate]) -> pd.DataFrame:
@@ -164,8 +150,6 @@ def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
     stages = list(zip((first, second), totals, strict=True))
     figure = changes.bridge(stages, [changes.ordered_changes(before, after)], title, export.look())
     export.chart(figure, "what-changed")
-    st.caption(
-        f"{quantities.seconds(totals[0])} to {quantities.seconds(totals[1])} "
-        f"({quantities.change(*totals)}); the bars between sum to the difference."
-    )
+    change = quantities.change(*totals)
+    st.caption(page_text("bars between", before=totals[0], after=totals[1], change=change))
     return {"what changed": figure}

@@ -7,12 +7,11 @@ import streamlit as st
 
 import profilers
 from app.dashboard import caches, sidebar, tracing
-from app.dashboard.load import as_batch
+from app.dashboard.load_curves import as_batch
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels.run_facts import show_time_report
-from app.dashboard.panels.sweep import show_sweep
+from app.dashboard.panels.run_facts import show_sweep, show_time_report
 from app.dashboard.panels.what_ran import banner, known
-from app.dashboard.widgets import card, draw_table
+from app.dashboard.widgets import card, choose, draw_table, say_each
 from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
 from app.measuring.completion import Difference, Filled, estimate_filled, phase_loads
@@ -121,10 +120,8 @@ def own_pricing() -> Priced:
         st.caption(f"It ran {plain(ran)}; the prediction is for {plain(context.system.name)}.")
         show_swept(chosen, context)
     if own is not None and context.system is not None:
-        st.caption(
-            f"It ran {plain(ran)}. Its own model, system and engine are priced "
-            f"({plain(context.system.name)}, {plain(context.engine.name)}), not the sidebar's."
-        )
+        names = {"system": plain(context.system.name), "engine": plain(context.engine.name)}
+        st.caption(page_text("own model and system", ran=plain(ran), **names))
         return Priced(chosen, own, context.system.name, context.engine.name)
     st.caption(f"It ran {plain(ran)}.")
     for note in context.notes:
@@ -142,9 +139,7 @@ def own_pricing() -> Priced:
 
 def show_swept(measurement: Measurement, context: RunContext) -> None:
     """Draw a sweep beside its predictions, and stop the page."""
-    st.caption(
-        "Each step uses its own batch and length on one device; those of the scenario are ignored."
-    )
+    st.caption(page_text("swept"))
     show_sweep(priced_sweep(measurement, context))
     st.stop()
 
@@ -192,11 +187,9 @@ def comparison_of(priced: Priced) -> Comparison:
     measurement, steps = priced.measurement, {}
     phases = [p for p in PHASES if p in measurement.phases]
     if not phases:
-        phase = st.segmented_control(
-            "These reports name no phase; treat them as",
-            ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
-        )  # fmt: skip
-        measurement, phases = in_phase(measurement, str(phase)), [str(phase)]
+        words = "These reports name no phase; treat them as"
+        phase = choose(words, ["prefill", "decode"], "measured_phase")
+        measurement, phases = in_phase(measurement, phase), [phase]
     run_key = "" if priced.reports else f"_{st.session_state['measured_run']}"
     with st.container(horizontal=True):
         for phase in phases:
@@ -217,8 +210,7 @@ def comparison_of(priced: Priced) -> Comparison:
 
 def show_phases(comparison: Comparison) -> None:
     """Draw where reports are truncated, cards of every phase's times, and conclusions in words."""
-    for cut in comparison.truncated:
-        st.warning(plain(cut), icon=":material/content_cut:")
+    say_each(comparison.truncated, st.warning, icon=":material/content_cut:")
     with st.grid(4, min_column_width=230):
         for row in comparison.phases.to_dict("records"):
             card(
@@ -239,8 +231,7 @@ def show_phases(comparison: Comparison) -> None:
     for row in comparison.phases.to_dict("records"):
         st.caption(plain(verdict(row, comparison.classes)))
         st.caption(plain(clocks_text(row)))
-    for note in comparison.notes:
-        st.caption(plain(f"{capital(note)}."))
+    say_each(map(capital, comparison.notes), st.caption, "{}.")
 
 
 def show_findings(

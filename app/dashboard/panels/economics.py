@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from app.decide import economics as model
 from app.decide.account import Account, with_measured
 from app.decide.economics import ASSUMED
 from app.decide.economics_words import trust
-from app.decide.loads import load_words, under_load
+from app.decide.loads import under_load
 from app.decide.operation import Operation
 from app.measuring import run_store
 from app.question.hours import DAY
@@ -36,28 +36,6 @@ Named = Mapping[str, Any]
 _ASSUMED = {"host_w": "host", "network_w": "network", "pue": "PUE", "cap": "power cap"}
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """The inputs of the page: a setup under load with its prices, and the power model.
-
-    measured_by: the stored run that measured the power, "" for none.
-    """
-
-    setup: Setup
-    power: PowerModel
-    measured_by: str = ""
-
-    @property
-    def question(self) -> Question:
-        """The question with its prices."""
-        return self.setup.scenario
-
-    @property
-    def account(self) -> Account:
-        """The inputs of an account."""
-        return Account(caches.deployed(self.setup), self.power, self.measured_by)
-
-
 def page() -> None:
     """Draw the prices and their results for the sidebar's scenario under load."""
     setup, resolved = sidebar.deployed_setup("the cost of tokens")
@@ -65,23 +43,24 @@ def page() -> None:
     if s.kind == "trace":
         sidebar.stop(InvalidValue("economics need users or a rate; a trace has no single load"))
     strip.say(under_load(s), "economics")
-    st.caption(
-        f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
-        f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, "
-        f"{load_words(under_load(s))}, {quantities.count(s.isl)} tokens "
-        f"in, {quantities.count(s.osl)} out."
-    )
+    one = replace(setup, scenario=under_load(s))
+    engine = plain(resolved.engine.name)
+    st.caption(f"One replica, engine {engine}: {sidebar.describe(one)}.")
     with sidebar.stopping():
-        sidebar.gated_load(replace(setup, scenario=under_load(s)), switch=False)
-        account = with_kept_runs(account_form(setup))
-        named = answered(account)
-    show(account, named)
+        sidebar.gated_load(one, switch=False)
+        setup, power = account_form(setup)
+        own, *servers = run_store.stores()
+        mine = [own] if rights_here().may_measure or not servers else []
+        account = with_measured(Account(caches.deployed(setup), power), [*mine, *servers])
+        setup = replace(setup, scenario=account.question)
+        named = answered(setup, power, account.measured_by)
+    show(setup, named)
 
 
 @caches.by_setup(64)
-def answered(stated: Stated) -> Named:
+def answered(setup: Setup, power: PowerModel, measured_by: str) -> Named:
     """As `app.decide.economics.document`."""
-    return model.document(stated.account)
+    return model.document(Account(caches.deployed(setup), power, measured_by))
 
 
 # ------------------------------------------------------------------------------- inputs
@@ -95,8 +74,8 @@ _MORE = {
 }  # fmt: skip
 
 
-def account_form(setup: Setup) -> Stated:
-    """Draw the inputs; returns the setup under load with them.
+def account_form(setup: Setup) -> tuple[Setup, PowerModel]:
+    """Draw the inputs; returns the setup under load with its prices, and the power model.
 
     Raises:
         InvalidValue: an invalid price or day.
@@ -117,7 +96,7 @@ def account_form(setup: Setup) -> Stated:
         shares = ", ".join(f"{share:g}" for share in DAY)
         prices["day"] = _price("day", "day", placeholder=shares, help=ASSUMED["day"], max_chars=400)
     question = replace(under_load(setup.scenario), **prices)
-    return Stated(replace(setup, scenario=question), power)
+    return replace(setup, scenario=question), power
 
 
 def _price(name: str, key: str, **more: Any) -> Any:
@@ -133,20 +112,10 @@ def _share(name: str) -> float:
     return percent / 100.0
 
 
-def with_kept_runs(stated: Stated) -> Stated:
-    """With the power that a stored run near the load measured, if the visitor may see it."""
-    may = rights_here().may_measure
-    own, *servers = run_store.stores()
-    stores = [own, *servers] if may or not servers else servers
-    found = with_measured(stated.account, stores)
-    setup = replace(stated.setup, scenario=found.question)
-    return replace(stated, setup=setup, measured_by=found.measured_by)
-
-
 # ------------------------------------------------------------------------------- answers
 
 
-def show(stated: Stated, named: Named) -> None:
+def show(setup: Setup, named: Named) -> None:
     """Draw the results of the prices."""
     running = Operation(**named["operation"])
     if running.status != "ok":
@@ -160,7 +129,7 @@ def show(stated: Stated, named: Named) -> None:
         st.info("No price is known for this system. State a rent in the sidebar, or the price of a "
                 "device.",
                 icon=":material/payments:")  # fmt: skip
-    figures = _charts(stated.question, named, running)
+    figures = _charts(setup.scenario, named, running)
     if ways:
         _tables(ways)
     table = pd.DataFrame(
@@ -172,7 +141,7 @@ def show(stated: Stated, named: Named) -> None:
             for name, words in named["assumed"].items():
                 st.markdown(f"- {_ASSUMED.get(name, name)}: {plain(words)}")
             st.markdown(f"- {page_text('split of cost')}")
-        export.downloads("economics", figures, table, stated.setup)
+        export.downloads("economics", figures, table, setup)
 
 
 def _cards(named: Named, running: Operation) -> None:
@@ -183,9 +152,7 @@ def _cards(named: Named, running: Operation) -> None:
             span = trust(found)
             card(f"{way.capitalize()}, 1M tokens out", quantities.dollars(found["usd_per_mtok"]),
                  f"80 %: {span}" if span else rent,
-                 f"All costs at {rent} divided by the output tokens of {named['load']}; the "
-                 "interval follows from that of throughput. Charts and tables also split the cost "
-                 "by the time of prompts and outputs.")  # fmt: skip
+                 page_text("cost of output", rent=rent, load=named["load"]))  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
              "Served by one replica; below, the share of its time spent on prompts.")  # fmt: skip
@@ -195,13 +162,11 @@ def _cards(named: Named, running: Operation) -> None:
         if energy["measured"]:
             use = plain(f"measured: {energy['measured_by']}") if energy["measured_by"] else "stated"
         card("Power per device", f"{watts:,.0f} W" if watts else "not stated", use,
-             "Estimated between idle and design power from the utilisation of arithmetic / memory "
-             "/ links, unless you state it or a kept run near this load measured it.")  # fmt: skip
+             page_text("power of a device"))  # fmt: skip
         joules = energy["joules_per_token"]
         card("Energy per token", f"{joules:.3g} J" if joules else "–",
              f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "",
-             f"At the site, with {energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W"
-             f" of network power per device, times a PUE of {energy['pue']:g}.")  # fmt: skip
+             page_text("energy at the site", energy=energy))  # fmt: skip
         carbon = energy["carbon_g_per_mtok"]
         if carbon:
             card("Carbon per 1M tokens", f"{carbon:,.3g} g", "by your grid")
@@ -239,10 +204,11 @@ def _tables(ways: Named) -> None:
     rows = []
     for way, found in ways.items():
         for name, day in found["day"].items():
+            low, high = int(np.min(day["replicas"])), int(np.max(day["replicas"]))
             rows.append({
                 "Way": f"{way}, {name}",
                 COLUMNS["utilisation"].head: quantities.percent(day["utilisation"]),
-                COLUMNS["replicas"].head: _span(day["replicas"]),
+                COLUMNS["replicas"].head: str(low) if low == high else f"{low} to {high}",
                 "A day": quantities.dollars(day["usd"]),
                 "$/Mtok, input and output": quantities.dollars(day["usd_per_mtok_blended"]),
                 "$/Mtok, output only": quantities.dollars(day["usd_per_mtok"]),
@@ -252,20 +218,8 @@ def _tables(ways: Named) -> None:
         api = found["api"]
         if api is None:
             continue
-        share = api["break_even_utilisation"]
-        enough = (
-            f"{quantities.percent(share)} of what one replica serves"
-            if share <= 1.0
-            else f"{share:.3g} times what one replica serves: it never pays"
-        )
-        st.markdown(
-            f"**{way.capitalize()}** breaks even with the API from "
-            f"{api['break_even_requests_per_s']:.3g} requests/s on "
-            f"({api['break_even_tokens_per_day'] / 1e6:,.0f} M tokens a day), with one replica: "
-            f"{enough}."
-        )
-
-
-def _span(counts: list[float]) -> str:
-    low, high = int(np.min(counts)), int(np.max(counts))
-    return str(low) if low == high else f"{low} to {high}"
+        pays = api["break_even_utilisation"] <= 1.0
+        enough = page_text("it pays", **api) if pays else page_text("it never pays", **api)
+        tokens = api["break_even_tokens_per_day"] / 1e6
+        told = {"way": way.capitalize(), "tokens": tokens, "enough": enough}
+        st.markdown(page_text("break even", **told, **api))

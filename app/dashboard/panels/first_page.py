@@ -9,39 +9,17 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app.dashboard import phrases, visitor
+from app.dashboard import phrases, sidebar, visitor
 from app.dashboard.pinned_scenarios import is_scenario
 from app.dashboard.question_form import set_controls
-from app.dashboard.uploads import REPORT_SAMPLES
-from app.scenario.description import setup_words
 from app.scenario.setup import Setup, setup_from
-from app.wording.markdown import plain
+from hardware_db import yaml_document
 from hardware_db.data_folder import data_folder, dated_files
 
 _MOST = 3
 _LONGEST = 20_000
-#: The three examples: title, question, state of the widgets, page; "" for this one.
-_EXAMPLES: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
-    (
-        "Predict",
-        "TTFT and TPOT of gpt-oss-120b on one H200 under vLLM, for 64 users",
-        {"model": "openai/gpt-oss-120b", "system": "h200-sxm-141gb", "engine": "vllm",
-         "concurrency": 64, "isl": 1024, "osl": 1024, "tp": 1},
-        "",
-    ),
-    (
-        "Decide",
-        "The cheapest deployment of Qwen3-32B for 20 requests per second",
-        {"model": "Qwen/Qwen3-32B", "isl": 1024, "osl": 512, "rate": 20},
-        "plan",
-    ),
-    (
-        "Measure",
-        "Where a step of Qwen1.5-0.5B on an H100 spends its time, from a trace",
-        {"upload_samples": next(iter(REPORT_SAMPLES))},
-        "upload",
-    ),
-)  # fmt: skip
+#: The examples by title: question, state of the controls, and page, none for this one.
+_EXAMPLES = yaml_document.read(Path(__file__).parents[2] / "samples" / "examples.yaml")
 
 
 def first_page(setup: Setup) -> None:
@@ -52,8 +30,8 @@ def first_page(setup: Setup) -> None:
         return
     with st.container(border=True, key="first_page"):
         with st.grid(3, min_column_width=230):
-            for title, question, state, page in _EXAMPLES:
-                _example(title, question, state, page)
+            for title, one in _EXAMPLES.items():
+                _example(title, one)
         _machines()
         _last_scenarios()
         st.button(
@@ -62,18 +40,16 @@ def first_page(setup: Setup) -> None:
         )  # fmt: skip
 
 
-def _example(title: str, question: str, state: Mapping[str, Any], page: str) -> None:
+def _example(title: str, one: Mapping[str, Any]) -> None:
     """Draw an example: a button if it is for this page, else a link that opens its page set up."""
     with st.container():
         st.markdown(f"**{title}**")
-        st.caption(question)
-        icon = ":material/arrow_forward:"
-        if page:
-            st.link_button(f"Show me: {title}", f"{page}?{urlencode(state)}", icon=icon)
+        st.caption(one["question"])
+        label, icon, state = f"Show me: {title}", ":material/arrow_forward:", one["state"]
+        if "page" in one:
+            st.link_button(label, f"{one['page']}?{urlencode(state)}", icon=icon)
         else:
-            st.button(
-                f"Show me: {title}", on_click=set_controls, args=(state,), key="example", icon=icon
-            )
+            st.button(label, on_click=set_controls, args=(state,), key="example", icon=icon)
 
 
 def _machines() -> None:
@@ -92,7 +68,7 @@ def _last_scenarios() -> None:
     """Draw a button for each of the visitor's last scenarios."""
     with st.container(horizontal=True, vertical_alignment="center"):
         for at, changed in enumerate(_scenarios()):
-            words = " · ".join(map(plain, setup_words(setup_from(changed))))
+            words = sidebar.describe(setup_from(changed))
             st.button(words, on_click=set_controls, args=(changed,), key=f"last_{at}",
                       type="tertiary", icon=":material/history:")  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -21,7 +22,7 @@ from app.dashboard import (
     strip,
 )
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels import compare_by, plan_form
+from app.dashboard.panels import compare_by
 from app.dashboard.widgets import draw_table, follow, slide
 from app.decide import comparison, frontiers
 from app.decide.axes import ACROSS, UPWARDS, Axis, guides
@@ -42,6 +43,8 @@ _USUAL, _FASTEST = 40, 500
 #: Parameters whose values are separate curves; and axes with one question per value.
 _CURVES = ("system", "engine", "weights")
 _OWN_QUESTION = ("model", "engine_version", "use")
+#: The best deployments of curves at speeds.
+_BEST: ByIdentity[dict[str, float] | None] = ByIdentity(128)
 
 
 def show(setup: Setup) -> None:
@@ -49,12 +52,10 @@ def show(setup: Setup) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         axis = compare_by.chosen_axis()
         search_form.opener()
-        across, upwards = plan_form.chosen_axes("frontier")
+        across, upwards = search_form.chosen_axes("frontier")
     with sidebar.stopping():
         targets = parse_targets(", ".join(setup.scenario.target))
         names = compare_by.compared(axis, setup)
-        if compare_by.says_none(names, setup):
-            return
         many = _asked(axis, names, setup)
         _say(axis, names, many[0][1], setup)
         found = plan_answers.frontier_curves(many)
@@ -87,7 +88,7 @@ def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:
     space = search_form.space()
     among: dict[str, tuple[Any, ...]] = {"engine": (setup.scenario.engine,)}
     among |= {n: v for n, v in space.among.items() if n in _CURVES}
-    question = plan_form.kept(setup.scenario, (*_CURVES, axis))
+    question = search_form.kept(setup.scenario, (*_CURVES, axis))
     if axis in _OWN_QUESTION:
         base = replace(setup, scenario=question)
         each = comparison.setups(base, axis, names)
@@ -119,18 +120,10 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
     key = f"frontiers-{x.name}-{y.name}"
     export.chart(figure, key, clicked=lambda: _opened(key, curves))
-    done = st.session_state.get("frontier_opened")
-    diamonds = (
-        "Diamonds are measured runs at these lengths, or the nearest ones at other lengths; the "
-        "bars are the predicted 80 % interval at those runs."
-        if any(curve.measured for curve in curves)
-        else "No measured run covers this model, engine and format on any of these systems."
-    )
-    st.caption(
-        (f"Opened as the scenario: **{plain(done)}**. " if done else "")
-        + f"{sum(map(len, curves)):,} points without queueing, and their frontiers. Labels: "
-        f"parallelism and users. {diamonds} Click a point to open it as the scenario."
-    )
+    measured = any(curve.measured for curve in curves)
+    diamonds = page_text("measured diamonds") if measured else page_text("no diamonds")
+    points = page_text("frontiers", points=sum(map(len, curves)), diamonds=diamonds)
+    st.caption(f"{open_point.opened_words()}{points}")
     _at_speed(curves, float(speed), y)
     rows = [row for curve in curves for row in _vertices(curve, axes)]
     with st.expander("All points of the frontiers", icon=":material/table:"):
@@ -151,7 +144,11 @@ def _speed(targets: Any) -> int:
 
 def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     """Draw the table of each curve's best deployment at a speed, the best first."""
-    found = [(curve, _best_at(curve, speed, y)) for curve in curves]
+    found = [
+        (curve, _BEST.get(partial(frontiers.at_speed, curve, speed, y), curve,
+                          values=(speed, y.name)))
+        for curve in curves
+    ]  # fmt: skip
     held = [(curve, row, frontiers.reach(row, y)) for curve, row in found if row]
     held.sort(key=lambda one: one[2][0], reverse=not y.smaller)
     known = [at for at, (_, row, _) in enumerate(held) if frontiers.is_validated(row)]
@@ -164,14 +161,6 @@ def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     ]
     draw_table(rows, "speed_table")
     st.caption(page_text("at one speed", speed=speed))
-
-
-def _best_at(curve: Curve, speed: float, y: Axis) -> dict[str, float] | None:
-    """As `frontiers.at_speed`."""
-    return _BEST.get(lambda: frontiers.at_speed(curve, speed, y), curve, values=(speed, y.name))
-
-
-_BEST: ByIdentity[dict[str, float] | None] = ByIdentity(128)
 
 
 def _row(
@@ -221,15 +210,12 @@ def _vertices(curve: Curve, axes: tuple[Axis, Axis]) -> list[dict[str, Any]]:
 
 def _opened(key: str, curves: Sequence[Curve]) -> None:
     """Put the clicked point into the sidebar; a callback."""
-    clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
-    custom = clicked[0].get("customdata") if clicked else None
-    if not isinstance(custom, list) or len(custom) < 2 or not custom[0] < len(curves):
+    custom = open_point.clicked(key)
+    if len(custom) < 2 or not custom[0] < len(curves):
         return
     curve = curves[int(custom[0])]
     row = {name: float(column[int(custom[1])]) for name, column in curve.columns.items()}
     named = {**row, "engine": curve.family.resolved.engine.name, "replicas": 1.0}
     fields = open_point.scenario_of(named, curve.family, search_form.own_systems())
-    open_point.open_as_scenario(fields)
-    st.session_state["frontier_opened"] = (
-        f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
-    )
+    words = f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
+    open_point.open_as_scenario(fields, words)

@@ -83,11 +83,9 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
     )  # fmt: skip
     selected = event["selection"]["rows"]
     name = str(table["slug"].iloc[selected[0]]) if selected else setup.scenario.system
-    if name not in shown:
-        with suppress(RidgelineError):
-            name = hardware_db.load(name).slug  # an alias
-    if name not in shown:
-        name = str(table["slug"].iloc[0])
+    with suppress(RidgelineError):
+        name = name if name in shown else hardware_db.load(name).slug  # an alias
+    name = name if name in shown else str(table["slug"].iloc[0])
     figure = hardware.plane(
         [library_tables.system_point(*item) for item in shown.items()], export.look(), chosen=name
     )
@@ -146,4 +144,4 @@ def _own() -> None:
         )  # fmt: skip
         if st.button("Read it", key="read_yaml"):
             own_definitions.keep("systems", "pasted", text)
-    own_definitions.show_latest("systems")
+    own_definitions.show_outcome("systems")

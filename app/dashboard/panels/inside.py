@@ -5,6 +5,7 @@ import streamlit as st
 from app.charts import layers
 from app.charts.figure import Figure
 from app.dashboard import caches, export, tracing
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step, choose
 from app.dashboard.widgets import draw_table, saying_errors
 from app.model_inside import builder_and_trace, layer_tree
@@ -37,14 +38,13 @@ def _sides(step: Step, described: bool) -> dict[str, StepEstimate]:
     """The priced step of the builder, the trace or both; shows why a trace cannot be made."""
     deployment = caches.resolved(step.setup)
     with_trace = described and st.toggle(
-        "Compare with a trace", key="with_trace",
-        help="Run transformers' own code of this model on the meta device, from its config: no "
-             "weights, no GPU, no download.",
-    )  # fmt: skip
+        "Compare with a trace", key="with_trace", help=page_text("trace")
+    )
     own = BUILT if described else TRACED
     steps = {own: builder_and_trace.priced_step(deployment, deployment.model, step.phase)}
     with saying_errors():
-        if with_trace and (trace := tracing.trace_beside(step.setup)):
+        if with_trace and tracing.is_trace_ready(step.setup, described=True):
+            trace = caches.traced(step.setup)
             steps[TRACED] = builder_and_trace.priced_step(deployment, trace, step.phase)
     return steps
 

@@ -12,7 +12,8 @@ from app.charts.figure import Figure
 from app.charts.style import Look
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
-from app.dashboard.load import Load, as_batch
+from app.dashboard.load_curves import Load, as_batch
+from app.dashboard.page_texts import page_text
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.planning.targets import Target, judged, parse_targets
 from app.scenario.encoder_figures import of_kind
@@ -88,11 +89,7 @@ def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bo
 
 def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     """Draw the causes of a load's latencies, and what would shorten them."""
-    ttft, waits = float(row["ttft_s"]), float(row["wait_s"])
-    said = (
-        f"TTFT is {quantities.seconds(float(row['prefill_s']))} for prefill and "
-        f"{quantities.seconds(waits)} of waiting ({quantities.percent(waits / ttft)})."
-    )
+    said = page_text("causes of TTFT", row=row, share=float(row["wait_s"]) / float(row["ttft_s"]))
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
@@ -108,19 +105,15 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
     if bounds:
         what = "users" if load.name == "concurrency" else "requests/s"
         beyond = any(_beyond_the_median(one) for one in bounds)
-        said.append(
-            f"no number of {what} is within the targets"
-            if not most
-            else f"**{most:,.4g} {what}** is the most that meet the targets"
-            if not beyond
-            else f"at most **{most:,.4g} {what}** can meet the targets; beyond that even the "
-            "median misses one"
-        )
+        if not most:
+            said.append(f"No number of {what} is within the targets.")
+        elif beyond:
+            said.append(page_text("most by the median", most=most, what=what))
+        else:
+            said.append(f"**{most:,.4g} {what}** is the most that meet the targets.")
         if beyond:
-            said.append("for percentiles above the median see part Simulate")
-    said.append(f"ranges and bands are 80 % intervals; {plain(load_curves.basis(setup))}")
-    words = ". ".join(map(capital, said))
-    return f"{words}."
+            said.append("For percentiles above the median see part Simulate.")
+    return " ".join([*said, page_text("ranges", basis=plain(load_curves.basis(setup)))])
 
 
 # ------------------------------------------------------------------------------- targets

@@ -9,7 +9,6 @@ import streamlit as st
 from app.charts import memory
 from app.charts.figure import Figure
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
-from app.dashboard.load import load_of
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step
 from app.dashboard.widgets import card, choose, draw_table
@@ -36,10 +35,7 @@ def draw(step: Step) -> dict[str, Figure]:
         st.warning(f"{plain(capital(message))}.", icon=":material/memory:")
     _cards(step, usable)
     if second and not usage.second:
-        st.caption(
-            f"The second memory is not used: {plain(str(second))}. Choose *levels* under Offload "
-            "in the form to use it for what does not fit."
-        )
+        st.caption(page_text("unused second memory", memory=plain(str(second))))
     if placed := memory_rows(step.estimate):
         draw_table(_levels(placed), "memory_levels")
         st.caption(page_text("second memory"))
@@ -66,8 +62,7 @@ def _cards(step: Step, usable: float) -> None:
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
     lengths = f"at {quantities.count(s.isl)} in, {quantities.count(s.osl)} out"
     if asked.scenario.kind in ("concurrency", "rate"):
-        load = load_of(asked)
-        fit = float(load_curves.one_load(asked, load.name, load.value)["capacity"])
+        fit = float(load_curves.one_load(asked)["capacity"])
         most = ("Most users that fit", quantities.count(int(fit)), f"admitted, {lengths}")
     else:
         most = ("Largest batch that fits", quantities.count(most_batch), lengths)
@@ -103,13 +98,8 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     over = memory.stacked(table, AXES[axis], limits, step.look, scenario_at=now)
     export.chart(over, "memory-over", f"Memory per device over {axis}")
     what = "sequences" if axis == "batch" else "input tokens"
-    stops = (
-        "A static batch, whose sequences all reach full length, no longer fits beyond "
-        f"{quantities.count(most)} {what}"
-        if most
-        else "It does not fit at any of these sizes"
-    )
-    st.caption(f"▲ marks this scenario. {stops}.")
+    fits = page_text("stops fitting", most=most, what=what) if most else page_text("never fits")
+    st.caption(f"▲ marks this scenario. {fits}")
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     with st.expander("As a table", icon=":material/table:"):

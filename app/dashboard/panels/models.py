@@ -82,4 +82,4 @@ def _own() -> None:
     )  # fmt: skip
     if st.button("Read it", key="read_config"):
         own_definitions.keep("models", called, pasted)
-    own_definitions.show_latest("models")
+    own_definitions.show_outcome("models")

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.charts import roofline
+from app.charts import kernels
 from app.charts.figure import Figure
 from app.dashboard import caches, export, sidebar
 from app.dashboard.page_texts import page_text
@@ -52,7 +52,13 @@ def modules_panel(words: str, setup: Setup) -> None:
     with sidebar.stopping():
         entry = read_entry(*chosen)
         system = caches.resolved(setup).system
-    _subject(entry)
+    st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
+    st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
+    if entry.validated:
+        reviewed = f"Reviewed by {entry.validated['by']} on {entry.validated['on']}."
+        st.success(plain(reviewed), icon=":material/verified:")
+    else:
+        st.caption(page_text("not reviewed"))
     sizes, figures, charts = _at_sizes(entry, system)
     _formulas(entry)
     inside = pd.DataFrame(
@@ -64,17 +70,6 @@ def modules_panel(words: str, setup: Setup) -> None:
         runs = ", ".join(f"{many} {name}" for name, many in entry.operators.items())
         st.caption(f"Tensor operators: {plain(runs)}")
     export.downloads("module", charts, pd.DataFrame([{**sizes, **figures}]), setup)
-
-
-def _subject(entry: ModuleEntry) -> None:
-    """Draw what an entry describes, and who reviewed it."""
-    st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
-    st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
-    if entry.validated:
-        reviewed = f"Reviewed by {entry.validated['by']} on {entry.validated['on']}."
-        st.success(plain(reviewed), icon=":material/verified:")
-    else:
-        st.caption(page_text("not reviewed"))
 
 
 def _formulas(entry: ModuleEntry) -> None:
@@ -110,13 +105,15 @@ def _at_sizes(
                 shown = quantities.flops if figure == "flops" else quantities.size
                 card(words, shown(figures[figure]), "16 bit" if figure != "flops" else "one call")
         for row in rows:
-            card("Least time", quantities.seconds(row["bound_s"]), f"bound by {row['bound']}",
+            card("Least time", quantities.seconds(row["time_s"]), f"bound by {row['bound']}",
                  "As one fused operator on one device of the sidebar's system.")  # fmt: skip
     if not rows:
-        st.caption("Not on the roofline: no arithmetic at these sizes, or no formula of its bytes.")
+        st.caption(page_text("no place"))
         return sizes, figures, {}
-    drawn = roofline.roofline(rows, system, roofline.frame(rows, system), export.look())
-    at_its_bound(drawn)
+    drawn = kernels.counter_roofline(
+        pd.DataFrame(rows), system.memory_bytes_per_s, {fmt: system.peak(fmt)}, export.look(),
+        "memory traffic",
+    )  # fmt: skip
     export.chart(drawn, "module-roofline", f"Roofline of {plain(system.name)}")
     return sizes, figures, {"roofline": drawn}
 
@@ -134,22 +131,10 @@ def latex(text: str) -> str:
     return named.replace("*", r" \cdot ")
 
 
-def at_its_bound(figure: Figure) -> None:
-    """Describe a roofline's point, in place, as having neither an operator class nor a
-    prediction.
-    """
-    figure.update_layout(showlegend=False)
-    for trace in figure.data:
-        if trace.get("customdata"):
-            trace["hovertemplate"] = (
-                "one call at its bound<br>%{x:.4g} FLOP/byte, %{y:.4s}FLOP/s<extra></extra>"
-            )
-
-
 def on_roofline(
     entry: ModuleEntry, figures: Mapping[str, float], system: System, fmt: str
 ) -> list[dict[str, Any]]:
-    """A point of `app.charts.roofline` for a module as one fused operator at its bound.
+    """A point of `app.charts.kernels` for a module as one fused operator at its bound.
 
     figures: of `ModuleEntry.evaluate`.  fmt: arithmetic type.  Empty where it does no arithmetic,
     or has no formula of its bytes.
@@ -160,14 +145,13 @@ def on_roofline(
     if not (flops > 0.0 and moved > 0.0):
         return []
     compute_s, memory_s = flops / system.peak(fmt), moved / system.memory_bytes_per_s
-    least = max(compute_s, memory_s)
+    least_s = max(compute_s, memory_s)
     return [
         {
-            "id": entry.module, "name": entry.module.rpartition(".")[2], "phase": "decode",
-            "class": "gemm", "runs": 1.0, "flops": flops, "bytes": moved,
-            "flops_per_byte": flops / moved, "compute": fmt, "bound_s": least,
-            "predicted_s": least, "run_s": least, "low_s": math.nan, "high_s": math.nan,
-            "share": 0.2, "flops_per_s": flops / least,
+            "name": f"{entry.module.rpartition('.')[2]}, at its bound", "operator_class": "gemm",
+            "count": 1, "time_s": least_s, "flops_per_byte": flops / moved,
+            "flops_per_s": flops / least_s,
             "bound": "compute" if compute_s > memory_s else "memory",
+            "at_least": False, "compute_pct": math.nan, "dram_pct": math.nan,
         }
     ]  # fmt: skip

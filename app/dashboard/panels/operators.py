@@ -9,6 +9,7 @@ import streamlit as st
 from app.accuracy import worked_example
 from app.charts.style import Look
 from app.dashboard import display_tables
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
 from app.model_inside import builder_and_trace, operator_detail
 from app.scenario import intervals
@@ -69,10 +70,7 @@ def total(step: Step) -> str:
     """How long the step takes, and its operators of that, a sentence of Markdown."""
     whole = intervals.step_latency(step.estimate, step.phase)
     alone = float(step_of(step.estimate, step.phase).operators_s[:, 0].sum())
-    return (
-        f"A {step.phase} step takes **{quantities.seconds(whole.seconds)}** (80 %: {whole.trust}), "
-        f"of which the operators take {quantities.seconds(alone)}."
-    )
+    return page_text("time of a step", phase=step.phase, whole=whole, alone=alone)
 
 
 def operators(step: Step) -> pd.DataFrame:

@@ -11,8 +11,7 @@ from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, plan_answers, search_form, sidebar, strip
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels import plan_form
-from app.dashboard.widgets import card, draw_table, draw_tabs, say_error
+from app.dashboard.widgets import card, draw_table, draw_tabs, say_each, say_error
 from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
@@ -44,7 +43,7 @@ def page(setup: Setup) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         search_form.opener()
     with sidebar.stopping():
-        searched = plan_form.searched(setup)
+        searched = search_form.searched(setup)
         several, left_open = dict(searched.several), strip.left_open(searched.query())
         idle = ("isl", "osl") if searched.trace else ()
         strip.say(searched.setup.scenario, "plan", several, left_open, idle=idle)
@@ -93,8 +92,7 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
     with st.expander("Notes", icon=":material/info:"):
         told = [f"percentiles of the best: {plan['percentiles']}" for plan in named["plans"][:1]]
         left_out = (f"{one['what']}: {one['why']}" for one in named["left_out"])
-        for note in [*told, *named["notes"], *left_out]:
-            st.markdown(f"- {plain(note)}")
+        say_each([*told, *named["notes"], *left_out], form="- {}")
 
 
 def _simulated(searched: Searched, closed: Planned) -> tuple[Planned, str]:
@@ -151,12 +149,10 @@ def _best(named: Named, targets: str, pending: str) -> None:
             )
     if pending != _SOON:
         _beside(named)
-    st.caption(
-        f"{priced_words(named)}; ranked by {ranked_words(named)}."
-        + (f" In closed form, {pending}." if pending else "")
-        + (f" No measured run covers {plain('; '.join(best['beyond_measurements']))}."
-           if best["beyond_measurements"] else "")
-    )  # fmt: skip
+    said = [f"{priced_words(named)}; ranked by {ranked_words(named)}."]
+    said += [f"In closed form, {pending}."] if pending else []
+    beyond = plain("; ".join(best["beyond_measurements"]))
+    st.caption(" ".join([*said, *([f"No measured run covers {beyond}."] if beyond else [])]))
 
 
 def _beside(named: Named) -> None:
@@ -196,8 +192,7 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
     changes = changed.answer.changes
     st.markdown("Any of these changes would make a plan possible:" if changes else
                 "None of the single changes tried would make a plan possible.")  # fmt: skip
-    for change in changes:
-        st.markdown(f"- {plain(change.words)}")
+    say_each([change.words for change in changes], form="- {}")
     return changed
 
 
@@ -206,24 +201,20 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
 
 def _opened(key: str, answer: Answer, searched: Searched) -> None:
     """Put the clicked candidate into the sidebar; a callback."""
-    clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
-    if not clicked or not clicked[0].get("customdata"):
-        return
-    at = int(clicked[0]["customdata"][0])
-    if not 0 <= at < len(answer.short.candidates):
-        return
-    family = answer.short.candidates.of(at)
-    row = deployment_row(answer.short.candidates, at)
-    open_point.open_as_scenario(open_point.scenario_of(row, family, searched.systems))
-    st.session_state[search_form.FREE] = True  # the search space is unchanged
-    st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
+    at, candidates = int((open_point.clicked(key) or [-1])[0]), answer.short.candidates
+    if 0 <= at < len(candidates):
+        row = deployment_row(candidates, at)
+        fields = open_point.scenario_of(row, candidates.of(at), searched.systems)
+        words = f"{row['engine']}, {shape(row)} on {row['system']}"
+        open_point.open_as_scenario(fields, words)
+        st.session_state[search_form.FREE] = True  # the search space is unchanged
 
 
 @st.fragment
 def _chart(searched: Searched, answer: Answer) -> None:
     open_point.draw_opened()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        x, y = plan_form.chosen_axes("plan")
+        x, y = search_form.chosen_axes("plan")
     shown = points(answer, ACROSS[x], UPWARDS[y])
     if not shown.series:
         st.info("No candidate has both figures, because the price or power of the systems is "
@@ -233,13 +224,9 @@ def _chart(searched: Searched, answer: Answer) -> None:
     key = f"plan-candidates-{x}-{y}"
     figure = charts.candidates(shown, export.look())
     export.chart(figure, key, clicked=lambda: _opened(key, answer, searched))
-    opened = st.session_state.get("plan_opened")
-    words = f"Opened as the scenario: **{plain(opened)}**. " if opened else ""
     more = f" {shown.left_out:,} points are not shown." if shown.left_out else ""
-    st.caption(
-        f"{words}Filled points meet every target, faint ones {shown.faint}; the line is the exact "
-        f"frontier of all deployments that run. Click a point to open it as the scenario.{more}"
-    )
+    words = page_text("candidates", faint=shown.faint)
+    st.caption(f"{open_point.opened_words()}{words}{more}")
 
 
 # ------------------------------------------------------------------------------- the rest
@@ -266,13 +253,12 @@ def _launch(named: Named) -> None:
         st.caption(f"Options of {plan['engine']} {plan['launch_version']}{checked}.")
     elif other := next((name for name, one in zip(names, named["plans"], strict=True)
                         if one["launch"]), ""):  # fmt: skip
-        st.info(f"No launch command is known for {plain(plan['engine'])}. The best plan with one: "
-                f"{plain(other)}.", icon=":material/info:")  # fmt: skip
+        words = page_text("no launch line", engine=plain(plan["engine"]), other=plain(other))
+        st.info(words, icon=":material/info:")
     for name, text in plan["launch_files"].items():
         st.caption(f"{name}:")
         st.code(text, language="yaml")
-    for note in plan["launch_notes"]:
-        st.markdown(f"- {plain(note)}")
+    say_each(plan["launch_notes"], form="- {}")
 
 
 def _others(named: Named) -> None:
@@ -326,8 +312,7 @@ def _downloads(named: Named, answer: Answer, startable: Named, before: Callable[
             "Before and after (ZIP)",
             lambda: report.before_and_after(before(), startable, kind), "before_and_after.zip",
             icon=":material/difference:", key="save_both",
-            help="Launch commands and manifests (of the kind chosen above) of the form's "
-                 "deployment and of the best plan.",
+            help=page_text("before and after"),
         )  # fmt: skip
     st.caption("The same on the command line:")
     st.code(report.command(named), language="bash", wrap_lines=True)
@@ -350,6 +335,5 @@ def _deployment(named: Named) -> str:
     for name, text in made.files.items():
         with st.expander(name):
             st.code(text, language="yaml")
-    for note in made.notes:
-        st.markdown(f"- {plain(note)}")
+    say_each(made.notes, form="- {}")
     return str(kind)

@@ -15,7 +15,7 @@ from app.dashboard.panels.beside_prediction import beside_prediction_panel
 from app.dashboard.panels.compared_run import IDLE, comparison_of, report_pricing, show_findings
 from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
 from app.dashboard.panels.timeline import look_at_gap, look_at_kernel, show_timeline
-from app.dashboard.widgets import draw_table, one_of
+from app.dashboard.widgets import draw_table, one_of, say_each
 from app.measuring import comparison
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
@@ -53,17 +53,13 @@ def cards(figures: dict) -> None:
         where = f"{quantities.seconds(top['time_s'])} in {top['count']:,} launches"
         st.markdown(f"Longest kernel: {where}")
         st.code(top["name"][:300], None, wrap_lines=True)
-    for note in figures["notes"]:
-        st.caption(f"Note: {plain(note)}")
+    say_each(figures["notes"], st.caption, "Note: {}")
 
 
 def show_table(table: pd.DataFrame, key: str) -> None:
     """Draw a table of times in microseconds."""
-    shown = display_tables.in_microseconds(table)
-    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
-    config: dict[str, Any] = {c: number(format="%.1f") for c in shown if "[µs]" in c}
-    config["share"] = bar(format="percent", min_value=0, max_value=1)
-    draw_table(shown, key, height=min(430, display_tables.height(shown)), column_config=config)
+    high = min(430, display_tables.height(table))
+    display_tables.draw_times(table, key, height=high)
 
 
 def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
@@ -134,17 +130,10 @@ def show_ranges(report: Report) -> None:
 def show_ranks(compared: RankComparison) -> None:
     """Draw the ranks of a run beside each other."""
     st.subheader(f"{len(compared.rows)} ranks", anchor=False)
-    for sentence in compared.sentences:
-        st.markdown(plain(sentence))
+    say_each(compared.sentences)
     export.chart(kernel_charts.rank_bars(compared.rows, export.look()), "ranks")
-    shown = display_tables.in_microseconds(
-        compared.rows.drop(columns="report"), quantities.MILLISECOND, "ms"
-    )
-    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
-    config: dict[str, Any] = {c: number(format="%.3f") for c in shown if "[ms]" in c}
-    for name in ("overlap share", "last share"):
-        config[name] = bar(format="percent", min_value=0, max_value=1)
-    draw_table(shown, "ranks_table", height="auto", column_config=config)
+    ranks = compared.rows.drop(columns="report")
+    display_tables.draw_times(ranks, "ranks_table", "ms", height="auto")
     st.caption(page_text("ranks"))
 
 
@@ -177,10 +166,7 @@ def show_operators(report: Report) -> None:
         export.chart(figure, "operator-roofline", "Operators under the roofs of their device")
     show_rates(rates)
     covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
-    st.caption(
-        f"Operators with known shapes: {quantities.percent(covered)} of kernel time. Bytes are "
-        "those of operands and results; operators whose data stay in a cache can exceed the roof."
-    )
+    st.caption(page_text("operators by shape", covered=quantities.percent(covered)))
 
 
 def show_rates(rates: pd.DataFrame) -> None:
@@ -218,7 +204,7 @@ def show_counters(report: Report) -> None:
         figure = kernel_charts.counter_roofline(points, rate, peaks, export.look())
         export.chart(figure, "counter-roofline", "Kernels under the roofs of their device")
         if points["at_least"].any():
-            st.caption("A ring counts CUDA cores only: its counters do not include tensor cores.")
+            st.caption(page_text("kernels as rings"))
     counted = report.kernels.dropna(subset=["compute_pct", "dram_pct"], how="all")
     if len(counted):
         light = kernel_charts.speed_of_light(counted, export.look())
@@ -227,15 +213,14 @@ def show_counters(report: Report) -> None:
         st.info("This report has no hardware counters; record them with `ncu --set roofline`.")
 
 
-def show_difference(report: Report, others: Mapping[str, Report]) -> None:
-    """Draw the kernels by their change from another report, chosen by name."""
-    before = st.selectbox("Against", list(others), key="report_before")
-    table = difference(others[before], report)
+def show_difference(reports: Mapping[str, Report]) -> None:
+    """Draw the kernels of a report by their change from another one; both are chosen by name."""
+    name, report = _chosen(reports)
+    before = st.selectbox("Against", [k for k in reports if k != name], key="report_before")
+    table = difference(reports[before], report)
     change = float(table["change_s"].sum())
-    st.markdown(
-        f"Kernel time changes by **{quantities.seconds(abs(change))}** "
-        f"{'less' if change < 0 else 'more'} than in {plain(before)}."
-    )
+    way = "less" if change < 0 else "more"
+    st.markdown(page_text("kernel time", change=abs(change), way=way, before=plain(before)))
     show_table(table, key="difference")
 
 
@@ -248,10 +233,6 @@ def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
     def of_one(draw: Callable[[Report], None]) -> Callable[[], None]:
         return lambda: draw(_chosen(reports)[1])
 
-    def against_others() -> None:
-        name, report = _chosen(reports)
-        show_difference(report, {k: one for k, one in reports.items() if k != name})
-
     run = list(reports.values())
     return {
         "Where the time goes": of_one(lambda report: where_time_goes(report, reports)),
@@ -260,7 +241,7 @@ def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
         "Operators": of_one(show_operators),
         "Roofline": of_one(show_counters),
         "Ranges": of_one(show_ranges),
-        **({"Difference": against_others} if len(reports) > 1 else {}),
+        **({"Difference": lambda: show_difference(reports)} if len(reports) > 1 else {}),
     }
 
 

@@ -29,7 +29,7 @@ def draw(step: Step) -> dict[str, Figure]:
             format_func=quantities.count,
         )  # fmt: skip
     sweep = step_of(caches.swept(step.setup, axis, values), step.phase)
-    limits = roofline.frame_of_steps([sweep], step.resolved.system)
+    limits = roofline.frame([sweep], step.resolved.system)
     table = intervals.operator_table(sweep, values.index(at))
     rows = list(roofline.operator_points(table, step.phase))
     figure = roofline.roofline(rows, step.resolved.system, limits, step.look)

@@ -2,14 +2,16 @@
 
 from importlib.util import find_spec
 from shutil import which
+from typing import Any
 
 import streamlit as st
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
 from app.dashboard import display_tables, visitor
 from app.dashboard.job_progress import is_running, result_of, show_interrupted, start
-from app.dashboard.panels.sweep import show_sweep, sweep_fields
-from app.dashboard.widgets import draw_table, saying_errors
+from app.dashboard.page_texts import page_text
+from app.dashboard.panels.run_facts import show_sweep
+from app.dashboard.widgets import choose, draw_table, say_each, saying_errors
 from app.jobs import MEASURING
 from app.jobs.job_files import Work
 from app.measuring import endpoint_run, run_store
@@ -18,18 +20,19 @@ from app.rights import rights_here
 from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import step_latency
 from app.wording import quantities
-from app.wording.markdown import plain, without_links
+from app.wording.markdown import without_links
 from genz_core.limits import LIMITS
 from profilers.runs.run_config import RunConfig, presets
 from profilers.runs.store import Store
 
-MODEL_HELP = (
-    "A preset, a registry name, or hf:owner/name, which fetches config.json from the hub. For "
-    "files on the server use `ridgeline runs start`."
-)
 ONE, SWEEP = "One run", "Sweep"
 JOB, STOPPING = "job", "Stopping after the current step; completed repeats are kept."
 DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
+#: Sizes of a single run: label and initial value.
+_SIZES = {
+    "batch": ("Batch", 1), "isl": ("Prompt tokens", 128), "osl": ("Output tokens", 4),
+    "repeats": ("Repeats", 5),
+}  # fmt: skip
 #: Part of page Measure that draws a stored run beside its prediction.
 BESIDE = "Beside its prediction"
 
@@ -42,11 +45,17 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
     Raises:
         RidgelineError: as `run_of_form`.
     """
-    bare = mode == ONE and not is_calibrated()
+    bare = mode == ONE and not is_calibrated()  # so that its runs cannot be predicted
     with st.form(f"run_form_{mode}"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
-            sent, first = _send_buttons(bare)
+            typed = st.text_input(
+                "Model", "qwen2.5-0.5b", key="run_model", help=page_text("measured model")
+            )
+            busy = is_running(JOB)
+            sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)
+            first = bare and st.form_submit_button(
+                "Calibrate and measure", icon=":material/tune:", disabled=busy
+            )
         if bare:
             st.caption(
                 "This machine is not calibrated yet. Calibration takes up to two minutes "
@@ -71,17 +80,18 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
     return run_of_form([*overrides, *more.split()], grid), calibrate_and_run if first else work
 
 
-def _send_buttons(bare: bool) -> tuple[bool, bool]:
-    """Draw the submit buttons; returns whether to measure, and whether to calibrate first.
-
-    bare: whether this machine has no calibration, so that its runs cannot be predicted.
-    """
-    busy = is_running(JOB)
-    sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)
-    if not bare:
-        return sent, False
-    both = st.form_submit_button("Calibrate and measure", icon=":material/tune:", disabled=busy)
-    return sent, both
+def sweep_fields() -> dict[str, Any]:
+    """Draw the inputs of a grid; returns the fields of `RunConfig.sweep`."""
+    with st.grid(4, min_column_width=150):
+        batches = st.text_input("Batches", "1:4:x2", key="sweep_batches", help="1:8:x2 or 1,2,4")
+        lengths = st.text_input("Lengths", "64:256:x2", key="sweep_lengths", help="In tokens.")
+        phases = st.multiselect(
+            "Phases", ["prefill", "decode"], ["prefill", "decode"], key="sweep_phases"
+        )
+        rounds = st.number_input("Rounds", 1, 20, 3, key="sweep_rounds")
+    return {
+        "batches": batches, "lengths": lengths, "phases": ",".join(phases), "rounds": int(rounds),
+    }  # fmt: skip
 
 
 def abilities() -> str:
@@ -97,15 +107,6 @@ def abilities() -> str:
     return f"This machine can measure {here or 'nothing yet'}{lacking}."
 
 
-def start_run() -> None:
-    """Draw the form; when it is submitted, start the run and redraw the page."""
-    mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
-    asked = form(mode)
-    if asked is not None and not is_running(JOB):
-        config, work = asked
-        start(JOB, work, config, config.model.name, MEASURING)
-
-
 def workload() -> list[str]:
     """Draw the inputs of a single run; returns overrides of the run file."""
     profile = st.segmented_control(
@@ -113,19 +114,12 @@ def workload() -> list[str]:
         help="nsys and ncu run the model inside Nsight, where it is installed.",
     )  # fmt: skip
     with st.grid(4, min_column_width=150):
-        batch = size_input("Batch", "batch", 1)
-        isl = size_input("Prompt tokens", "isl", 128)
-        osl = size_input("Output tokens", "osl", 4)
-        repeats = size_input("Repeats", "repeats", 5)
-    return [
-        f"profile={profile}", f"batch={batch}", f"isl={isl}", f"osl={osl}", f"repeats={repeats}",
-    ]  # fmt: skip
-
-
-def size_input(label: str, name: str, value: int) -> int:
-    """Draw the box of a size within its limits.  name: of the field."""
-    limit = LIMITS[name]
-    return int(st.number_input(label, limit.least, limit.most, value, key=f"run_{name}"))
+        sizes = {
+            name: st.number_input(label, limit.least, limit.most, usual, key=f"run_{name}")
+            for name, (label, usual) in _SIZES.items()
+            for limit in [LIMITS[name]]
+        }
+    return [f"profile={profile}", *(f"{name}={int(size)}" for name, size in sizes.items())]
 
 
 def predicted_beside_measured(run: str) -> None:
@@ -135,10 +129,9 @@ def predicted_beside_measured(run: str) -> None:
     for phase, timing in store.load(run).phases.items() if store and estimate else ():
         if estimate and phase in phases_of(estimate.model):
             predicted, measured = step_latency(estimate, phase).seconds, timing.median_s
-            st.markdown(
-                f"**{phase.capitalize()}**: predicted {quantities.seconds(predicted)}, measured "
-                f"**{quantities.seconds(measured)}** ({quantities.change(predicted, measured)})."
-            )
+            told = {"predicted": predicted, "measured": measured, "phase": phase.capitalize()}
+            change = quantities.change(predicted, measured)
+            st.markdown(page_text("predicted and measured", **told, change=change))
 
 
 def run_panel() -> None:
@@ -150,7 +143,10 @@ def run_panel() -> None:
     with saying_errors():
         if visitor.may_measure("ridgeline runs start"):
             show_interrupted(MEASURING)
-            start_run()
+            mode = choose("Measure", (ONE, SWEEP), "run_mode")
+            if (asked := form(mode)) is not None and not is_running(JOB):
+                config, work = asked
+                start(JOB, work, config, config.model.name, MEASURING)
         if result := result_of(JOB, "run", STOPPING):
             run, swept = result if isinstance(result, tuple) else (result, None)
             st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
@@ -162,16 +158,11 @@ def run_panel() -> None:
                     "Why they differ, operator by operator", key="run_why",
                     on_click=look_at, args=(run,), icon=":material/balance:",
                 )  # fmt: skip
-        all_kept_runs()
-
-
-def all_kept_runs() -> None:
-    """Draw the runs that the visitor may change and, separately, the server's runs."""
-    own, *servers = run_store.stores()
-    if not servers or rights_here().may_measure:
-        _kept_runs(own, "Your runs" if servers else "Kept runs", "", may_change=True)
-    for store in servers:
-        _kept_runs(store, "Runs of this server", "_server", may_change=False)
+        own, *servers = run_store.stores()
+        if not servers or rights_here().may_measure:
+            _kept_runs(own, "Your runs" if servers else "Kept runs", "", may_change=True)
+        for store in servers:
+            _kept_runs(store, "Runs of this server", "_server", may_change=False)
 
 
 def look_at(run: str) -> None:
@@ -186,8 +177,7 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
     """
     runs = store.runs()
     st.subheader(title, anchor=False)
-    for sentence in store.left_out():
-        st.warning(plain(sentence), icon=":material/warning:")
+    say_each(store.left_out(), st.warning, icon=":material/warning:")
     if not runs:
         st.caption("None yet.")
         return

@@ -1,11 +1,17 @@
-"""What a measurement says of itself: what ran, its consistency checks, where its time goes."""
+"""What a measurement says of itself: what ran, its checks, where its time goes, its sweep."""
 
 from collections.abc import Callable, Sequence
 
+import pandas as pd
 import streamlit as st
 
+from app.charts import measured_classes
+from app.dashboard import export
 from app.dashboard.question_form import set_controls
+from app.dashboard.widgets import card, draw_table, say_each
+from app.measuring.comparison import folded
 from app.measuring.identity import Known, rows
+from app.measuring.outcome import Swept
 from app.measuring.time_report import TimeReport
 from app.question.parameters import PARAMETERS
 from app.wording import quantities
@@ -78,3 +84,20 @@ def show_identity(
                         plain(candidate), on_click=choose, args=(one.field, candidate),
                         key=f"{key}_{one.field}_{candidate}",
                     )  # fmt: skip
+
+
+def show_sweep(swept: Swept) -> None:
+    """Draw the agreement by phase, the chart of the steps and their table."""
+    fits = {name: fit for name, fit in swept.agreement.items() if fit.points}
+    if fits:
+        with st.grid(3, min_column_width=220):
+            for name, fit in fits.items():
+                words = f"R² {fit.r2:.3f} over {fit.points} points"
+                card(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words)
+        figure = measured_classes.sweep_parity(swept.rows, swept.agreement, export.look())
+        export.chart(figure, "sweep")
+    say_each(swept.notes, st.caption, "Note: {}")
+    table = pd.DataFrame(swept.rows)
+    shown = pd.DataFrame(map(folded, swept.rows)).drop(columns="bound_s")
+    draw_table(shown, "sweep_rows", height="auto")
+    export.save_button("CSV", export.table_csv(table), "sweep.csv")

@@ -110,7 +110,11 @@ def _show_needed(need: Requirement) -> None:
     factors = [
         {
             "resource": RESOURCES.get(name, "All together"),
-            "needed": _factor_words(factor),
+            "needed": "64× is not enough alone"
+            if factor is None
+            else "more"
+            if factor > 1.0
+            else "this much is enough",
             "of": f"{quantities.digits(factor)} ×" if factor else "–",
         }
         for name, factor in need.factors.items()
@@ -124,12 +128,6 @@ def _show_needed(need: Requirement) -> None:
     ]  # fmt: skip
     draw_table(least, "requirement_least")
     st.caption(page_text("needed hardware"))
-
-
-def _factor_words(factor: float | None) -> str:
-    if factor is None:
-        return "64× is not enough alone"
-    return "more" if factor > 1.0 else "this much is enough"
 
 
 def _amount(name: str, value: float) -> str | None:

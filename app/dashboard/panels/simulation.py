@@ -13,7 +13,8 @@ from app.dashboard import caches, export, traces
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import card, draw_table, saying_errors
+from app.dashboard.widgets import card, draw_table, say_each, saying_errors
+from app.decide.loads import load_words
 from app.jobs import SIMULATING
 from app.planning.targets import judged, parse_targets, verdicts
 from app.question.groups import LOAD, PRICES
@@ -65,7 +66,7 @@ def query_of(scenario: Question, verb: str = "simulate") -> Query:
         if name in known and (paid or PARAMETERS[name].group != PRICES)
     }
     if scenario.kind == "trace":
-        kept["trace"] = traces.requests(scenario.requests or 0)
+        kept["trace"] = traces.keyed(scenario.requests or 0)[1]
     elif scenario.kind == "batch":
         kept["concurrency"] = scenario.batch
     return ask(verb, {"model": scenario.model} | kept)
@@ -100,37 +101,25 @@ def _show(setup: Setup, answer: Run) -> None:
     """Draw the figures, charts, table and downloads of a simulation."""
     named = rows.figures(answer)
     st.caption(_words(answer, named))
-    for sentence in answer.refusals:
-        st.warning(plain(sentence), icon=":material/warning:")
+    say_each(answer.refusals, st.warning, icon=":material/warning:")
     targets = judged(parse_targets(", ".join(setup.scenario.target)), setup.scenario.osl)
-    for sentence in verdicts(targets, named):
-        st.markdown(plain(sentence))
+    say_each(verdicts(targets, named))
     _cards(named)
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
     table = pd.DataFrame(rows.latency_rows(answer))
     draw_table(rows_in_words(rows.latency_rows(answer)), "sim_latencies", height="auto")
-    for note in answer.notes:
-        st.caption(f"Note: {plain(note)}.")
+    say_each(answer.notes, st.caption, "Note: {}.")
     _forget_button(answer)
     _downloads(answer, figures, table, setup)
 
 
 def _words(answer: Run, named: Mapping[str, Any]) -> str:
     q = answer.question
-    if q.concurrency:
-        load = f"{q.concurrency:,} open requests"
-    elif q.rate:
-        ramp = f" climbing to {q.ramp_to:g}" if q.ramp_to else ""
-        load = f"{q.rate:g}{ramp} requests/s"
-    else:
-        load = plain(answer.drawn.name)
-    return (
-        f"{load} · {named['requests']:,} requests in {quantities.seconds(named['seconds'])} · "
-        f"{named['steps']:,} steps · {named['preemptions']:,} preemptions"
-        + (f" · {quantities.percent(named['cached_share'])} of the prompts from the cache"
-           if named["cached_share"] else "")
-    )  # fmt: skip
+    load = plain(answer.drawn.name) if q.kind == "trace" else load_words(q)
+    if named["cached_share"]:
+        return page_text("simulated with hits", load=load, **named)
+    return page_text("simulated", load=load, **named)
 
 
 def _cards(named: Mapping[str, Any]) -> None:

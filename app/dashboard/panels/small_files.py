@@ -12,7 +12,7 @@ from app.dashboard import own_definitions, sidebar
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.page_texts import page_text
 from app.dashboard.uploads import Uploaded
-from app.dashboard.widgets import draw_table, saying_errors
+from app.dashboard.widgets import draw_table, say_each, saying_errors
 from app.decide.routing import read_counts
 from app.jobs import READING
 from app.question.pairs import pairs
@@ -44,10 +44,12 @@ def _definitions(definitions: Sequence[tuple[str, Unread, SentFile]]) -> None:
     """Store the models and systems for the session, and draw the outcome of each."""
     for file_id, found, sent in definitions:
         kind: own_definitions.Kind = "models" if found.kind == "model" else "systems"
-        outcome = own_definitions.keep_once(kind, file_id, sent.name, sent.content)
+        if not own_definitions.is_read(file_id):  # it stays in its box when the page is redrawn
+            name = sent.name.rpartition(".")[0] or sent.name
+            own_definitions.keep(kind, name, sent.content, file_id)
         if len(definitions) > 1:
             st.caption(plain(sent.name))
-        own_definitions.show_outcome(kind, outcome, file_id)
+        own_definitions.show_outcome(kind, file_id)
 
 
 def _routing(sent: SentFile) -> None:
@@ -59,11 +61,8 @@ def _routing(sent: SentFile) -> None:
         rows = [{"expert parallel": many, "busiest rank over the mean": busiest_rank(counts, many),
                  "with one redundant expert per rank": busiest_rank(counts, many, many)}
                 for many in ranks]  # fmt: skip
-    st.markdown(
-        f"**{plain(sent.name)}** counts the rows that {layers:,} layers routed to {experts:,} "
-        f"experts in {steps:,} {'step' if steps == 1 else 'steps'}. The busiest rank determines "
-        "the time of a step."
-    )
+    sizes = {"layers": layers, "experts": experts, "steps": steps}
+    st.markdown(page_text("routed experts", file=plain(sent.name), **sizes))
     draw_table(rows, "routing_rows", height="auto")
     st.page_link("views/chip_lab.py", label="Gain from redundant experts",
                  query_params={"part": "Uneven experts"}, icon=":material/memory_alt:")  # fmt: skip
@@ -85,6 +84,5 @@ def show_watch(name: str, content: bytes) -> None:
             given = pairs(question)
             start(JOB, watched, (given, name, content), "Watch of a recording", READING)
         if document := result_of(JOB, "watch"):
-            for sentence in document["sentences"]:
-                st.markdown(plain(sentence))
+            say_each(document["sentences"])
             st.dataframe(pd.DataFrame(document["windows"]), key="watch_windows", hide_index=True)

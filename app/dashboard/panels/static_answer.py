@@ -9,6 +9,7 @@ from app.charts import breakdown
 from app.charts.figure import Figure
 from app.dashboard import caches, explanations, export
 from app.dashboard.does_not_fit import figure_card
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import card
 from app.decide.loads import load_words
 from app.scenario import intervals
@@ -62,7 +63,7 @@ def _metrics(estimate: Estimate) -> dict[str, str]:
     return dict(zip(phases_of(estimate.model), names, strict=True))
 
 
-def _steps(estimate: Estimate) -> dict[str, str]:
+def steps_of(estimate: Estimate) -> dict[str, str]:
     """The phase of each step by the step's name."""
     if not generates(estimate.model):
         return {"The pass": "prefill"}
@@ -95,8 +96,7 @@ def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> 
         quantities.size(float(memory.total_bytes[0])),
         f"{'fits in' if memory.fits[0] else 'exceeds'} {quantities.size(memory.usable_bytes)} "
         f"of {quantities.size(memory.capacity_bytes)}",
-        "Weights, KV cache, activations and runtime reserve of the fullest device. "
-        f"{quantities.two_gigabytes(memory.capacity_bytes)}",
+        page_text("memory per device", both=quantities.two_gigabytes(memory.capacity_bytes)),
         alarming=not memory.fits[0],
     )
     if fits:
@@ -112,10 +112,11 @@ def cost_card(
     load: description of the load.  of: "input" or "output", the tokens that are counted.
     """
     cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
+    rent = resolved.system.price_usd_per_hour
     card(
         "Cost per 1M tokens",
         quantities.dollars(float(cost)) if cost is not None and rate > 0 else "no price",
-        explanations.rent_words(resolved.system),
+        f"{quantities.dollars(rent)} a device-hour" if rent else "set a rent under What if",
         f"Rent of all devices over the {of} tokens in that time, for {load}.",
     )
 
@@ -123,7 +124,7 @@ def cost_card(
 def _charts(estimate: Estimate) -> dict[str, Figure]:
     """Bound beside prediction, and both steps by cause."""
     look = export.look()
-    steps = _steps(estimate)
+    steps = steps_of(estimate)
     parts = {name: parts_of(step_of(estimate, p)) for name, p in steps.items()}
     totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
     latencies = {

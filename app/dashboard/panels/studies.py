@@ -12,9 +12,9 @@ import yaml
 
 from app.charts import chip_lab as charts
 from app.dashboard import caches, export, sidebar, strip
-from app.dashboard.load import as_batch
+from app.dashboard.load_curves import as_batch
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import choose, draw_table, saying_errors
+from app.dashboard.widgets import choose, draw_table, pick, saying_errors
 from app.decide.study import Study, label, study
 from app.line.sentence import sentence, words
 from app.question.query import ask
@@ -25,17 +25,6 @@ from hardware_db import yaml_document
 
 _FOLDER = Path(__file__).parents[2] / "samples" / "studies"
 _OWN = "The scenario above"
-#: A study of the form's own question: each resource doubled, and half the bits.
-_SWEEP: Mapping[str, Any] = {
-    "chips": [
-        {"name": "as it is"},
-        {"name": "twice the bandwidth", "bandwidth": 2.0},
-        {"name": "twice the arithmetic", "peak": 2.0},
-        {"name": "twice the links", "link": 2.0},
-    ],
-    "formats": [{"name": "as it is"}, {"name": "fp8 weights and cache", "weights": "fp8",
-                                       "kv": "fp8"}],
-}  # fmt: skip
 
 
 def show(setup: Setup) -> None:
@@ -51,9 +40,8 @@ def show(setup: Setup) -> None:
     with st.expander("The study as text, to change", icon=":material/edit:"):
         text = st.text_area("Study (YAML)", shown, 320, key=f"study_text_{name}",
                             max_chars=20_000)  # fmt: skip
-    figure = st.selectbox("Figure", list(charts.FIGURES), key="study_figure", width=260,
-                          format_func=lambda one: charts.FIGURES[one].head,
-                          bind="query-params")  # fmt: skip
+    figure = pick("Figure", list(charts.FIGURES), "study_figure", width=260,
+                  format_func=lambda one: charts.FIGURES[one].head)  # fmt: skip
     with saying_errors():
         found = _priced(text)
         base = ask("estimate", yaml_document.parse(text, "study")["question"]).question
@@ -86,7 +74,8 @@ def _of_question(setup: Setup) -> str:
     s = setup.scenario
     names = ("model", "system", "isl", "osl", "batch", *s.changed())
     question = {name: getattr(s, name) for name in names if name in parameters_of("estimate")}
-    study_ = {"title": "Each resource doubled", "question": question, **_SWEEP}
+    varied = yaml_document.read(_FOLDER / "each-resource-doubled.yaml")
+    study_ = {"title": "", "question": question, **varied}
     return str(yaml.safe_dump(study_, sort_keys=False, allow_unicode=True))
 
 

@@ -1,7 +1,6 @@
 """Panel of a report's timeline: search, zoom, figures of the visible span, the longest gaps."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,8 +8,8 @@ import streamlit as st
 
 from app.charts import timeline as charts
 from app.dashboard import display_tables, export
-from app.dashboard.byte_cache import ByteCache
-from app.dashboard.widgets import draw_table
+from app.dashboard.caches import ByteCache
+from app.dashboard.page_texts import page_text
 from app.measuring.report_reading import size_of
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -168,11 +167,9 @@ def _chart(prepared: _Prepared, shown: bars.Events, found: np.ndarray | None, sp
     alt = "Activity of each device stream over time"
     export.chart(figure, _CHART, alt, clicked=_clicked, spans=True)
     hits = "" if found is None else f"{int(found.sum()):,} found among "
-    st.caption(
-        f"{hits}{int(activity['events'].sum()):,} events in {len(activity):,} bars, "
-        f"{quantities.seconds(span[1] - span[0])} from {quantities.seconds(max(span[0], 0.0))}. "
-        "Click a bar to zoom to it, or drag over a span with Box Select above the chart."
-    )
+    events, length, start = int(activity["events"].sum()), span[1] - span[0], max(span[0], 0.0)
+    drawn = {"events": events, "bars": len(activity), "length": length, "start": start}
+    st.caption(hits + page_text("timeline", **drawn))
 
 
 def _clicked() -> None:
@@ -203,16 +200,7 @@ def _statistics(report: Report, span: Span) -> None:
     with st.expander("Kernels in this span", key="timeline_kernels"):
         table = found.by_name.head(_MOST_FOUND)
         table = table.assign(name=table["name"].astype(object).map(spreadsheet_cell))
-        draw_table(
-            display_tables.in_microseconds(table), "timeline_names",
-            height="auto", column_config=_formats(),
-        )  # fmt: skip
-
-
-def _formats() -> dict[str, Any]:
-    number = st.column_config.NumberColumn
-    names = ("time [µs]", "mean [µs]", "longest [µs]", "duration [µs]", "start [µs]")
-    return {name: number(format="%.2f") for name in names}
+        display_tables.draw_times(table, "timeline_names", height="auto")
 
 
 def _found(events: bars.Events, words: str) -> None:
@@ -262,7 +250,4 @@ def _rows_that_zoom(table: pd.DataFrame, key: str, share: float) -> None:
             row = table.iloc[chosen[0]]
             _look_at(_around(float(row["start_s"]), float(row["duration_s"]), share))
 
-    draw_table(
-        display_tables.in_microseconds(table), key,
-        height=250, on_select=zoom, selection_mode="single-row", column_config=_formats(),
-    )  # fmt: skip
+    display_tables.draw_times(table, key, height=250, on_select=zoom, selection_mode="single-row")

@@ -8,13 +8,12 @@ import streamlit as st
 
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import saying_errors
+from app.dashboard.widgets import say_each, saying_errors
 from app.jobs import SIMULATING
 from app.question.extras import extras_of
 from app.question.pairs import pairs
 from app.question.query import ask
 from app.tuning.job_work import dry_run
-from app.wording.markdown import plain
 
 JOB = "tune_job"
 _QUESTION = (
@@ -41,14 +40,11 @@ def show_tuning() -> None:
 
 
 def _found(document: dict[str, Any], given: dict[str, str]) -> None:
-    for sentence in document["sentences"]:
-        st.markdown(plain(sentence))
+    say_each(document["sentences"])
     st.dataframe(pd.DataFrame(document["rows"]), key="tune_runs", hide_index=True)
     words = ["ridgeline", "tune", given.pop("model", "MODEL")]
     for name, value in given.items():
         words += [f"--{name.replace('_', '-')}", value]
     words += ["--folder", "search", "--server", "vllm serve {model} --port {port}"]
-    st.caption(
-        "The same on a real server; the server command needs a placeholder for each varied setting:"
-    )
+    st.caption(page_text("tuning a server"))
     st.code(shlex.join(words), language="bash")

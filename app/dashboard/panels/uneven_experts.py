@@ -7,15 +7,13 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.charts.chip_lab import busiest_ranks
 from app.dashboard import caches, export, uploads
-from app.dashboard.load import as_batch
+from app.dashboard.load_curves import as_batch
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, saying_errors
 from app.decide.routing import read_counts, routing
 from app.question.query import Query
 from app.scenario.setup import Setup, source_of
 from app.wording import quantities
-from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 _SAMPLE = Path(__file__).parents[2] / "samples" / "studies" / "experts.json"
 
@@ -28,15 +26,11 @@ def show(setup: Setup) -> None:
     if sent is None and not sample:
         st.caption(page_text("uneven experts"))
         return
-    try:
+    with saying_errors():
         content = sent.content if sent else _SAMPLE.read_bytes()
         rows = _priced(as_batch(setup), content)
-    except (RidgelineError, UnicodeDecodeError) as error:
-        st.error(plain(error), icon=":material/error:")
-        return
-    chart = busiest_ranks(rows, export.look())
-    export.chart(chart, "routing")
-    draw_table([_words(row) for row in rows], "routing_table")
+        export.chart(busiest_ranks(rows, export.look()), "routing")
+        draw_table([_words(row) for row in rows], "routing_table")
 
 
 @caches.by_setup(16)
@@ -45,7 +39,7 @@ def _priced(setup: Setup, content: bytes) -> list[dict]:
     model = source_of(s.model, setup.model_config)
     objects = {} if isinstance(model, str) else {"model": model}
     query = Query("estimate", s, {}, {}, frozenset(s.changed()), objects)
-    return routing(query, read_counts(content.decode()))
+    return routing(query, read_counts(content.decode("utf-8", "replace")))
 
 
 def _words(row: dict) -> dict:

@@ -37,7 +37,7 @@ def test_bits_a_weight_count_more_than_a_label(bench):
     called = deployment(bench(model_type="qwen2 7B F16", **mixed), GIVEN)
     assert called.scenario.weights == "q5_0"
     [filling] = [one for one in called.fillings if one.field == "weights"]
-    assert "5.3 bits a weight" in filling.evidence and "F16" in filling.evidence
+    assert "5.3 bits per weight" in filling.evidence and "F16" in filling.evidence
     right = deployment(bench(model_type="qwen2 7B Q4_K - Medium", **mixed), GIVEN)
     assert right.scenario.weights == "q4_k_m"
     assert not compare([called, right]).points[0].failed

@@ -45,6 +45,13 @@ def operators(batch: int = 1) -> tuple[dict, ...]:
     )
 
 
+@functools.cache
+def frame(batch: int = 1) -> roofline.Frame:
+    """The axes of `operators`."""
+    estimate = caches.priced(Setup(Question(batch=batch)))
+    return roofline.frame([step_of(estimate, phase) for phase in PHASES], H100)
+
+
 def checked(figure: Figure) -> go.Figure:
     """A figure as Plotly parses it, without unknown properties or changed values."""
     document = json.loads(plotly.io.to_json(figure.document(), validate=False))
@@ -78,7 +85,7 @@ def figure(name: str, look: style.Look = style.LIGHT) -> Figure:
         "icicle": lambda: breakdown.icicle(table, "model", look),
         "memory now": lambda: memory.single(now, limits, look),
         "memory over": lambda: memory.stacked({"at": [1], **usage}, "Batch", limits, look),
-        "roofline": lambda: roofline.roofline(points, H100, roofline.frame(points, H100), look),
+        "roofline": lambda: roofline.roofline(points, H100, frame(), look),
         "waterfall": lambda: breakdown.waterfall(CAUSES, WHOLE, "Decode", look),
     }
     return draw[name]()

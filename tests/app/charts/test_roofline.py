@@ -17,7 +17,7 @@ from app.scenario.setup import Setup, system_of
 from app.scenario.summary import step_of
 from app.wording import quantities
 from genz_core.types import System
-from tests.app.charts.figures import H100, checked, drawn, figure, operators
+from tests.app.charts.figures import H100, checked, drawn, figure, frame, operators
 from tests.rules import for_every
 
 
@@ -86,11 +86,11 @@ def test_the_hover_puts_numbers_into_the_formula_of_the_bound():
 
 
 def test_the_frame_holds_every_point():
-    points = operators(1) + operators(512)
-    limits = roofline.frame(points, H100)
-    for row in points:
-        assert limits.x[0] < row["flops_per_byte"] < limits.x[1]
-        assert limits.y[0] < row["flops_per_s"] < limits.y[1]
+    for batch in (1, 512):
+        limits = frame(batch)
+        for row in operators(batch):
+            assert limits.x[0] < row["flops_per_byte"] < limits.x[1]
+            assert limits.y[0] < row["flops_per_s"] < limits.y[1]
 
 
 def test_a_system_with_every_tier_shows_every_ceiling():
@@ -105,7 +105,7 @@ def test_a_system_with_every_tier_shows_every_ceiling():
 def test_the_names_of_diagonals_lie_on_no_operator(batch: int):
     """On the narrowest frame, at 6 pixels per letter and 13 per line, 6 pixels from the point."""
     rows = operators(batch)
-    limits = roofline.frame(rows, H100)
+    limits = frame(batch)
     low_x, high_x, low_y, high_y = (math.log10(end) for end in (*limits.x, *limits.y))
     wide, high = (size / span for size, span in zip(
         NARROWEST, (high_x - low_x, high_y - low_y), strict=True))  # fmt: skip
@@ -147,7 +147,8 @@ def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
     points = [p for phase in PHASES for p in roofline.operator_points(tables[phase], phase)]
     assert all(row["flops_per_s"] <= roof_of(row, system) * (1 + 1e-9) for row in points)
-    picture = roofline.roofline(points, system, roofline.frame(points, system), style.DARK)
+    limits = roofline.frame([step_of(estimate, phase) for phase in PHASES], system)
+    picture = roofline.roofline(points, system, limits, style.DARK)
     shown = sum(len(trace.get("customdata", ())) for trace in picture.data)
     assert shown == len(points) > 10
 

@@ -1,6 +1,6 @@
 """A cache bounded by bytes: what it holds, and what it evicts."""
 
-from app.dashboard.byte_cache import ByteCache
+from app.dashboard.caches import ByteCache
 
 
 def test_what_was_used_longest_ago_goes_first():

@@ -37,7 +37,7 @@ def test_a_comparison_puts_the_change_beside_the_value():
     row = display_tables.comparison_numbers(table).set_index("figure").loc["TPOT, bound"]
     assert row["B"] == pytest.approx(row["A"] / 2)
     words = display_tables.comparison_words(table).set_index("figure")["B"]
-    assert words["TPOT, bound"].endswith("(−50 %)")
+    assert words["TPOT, bound"].endswith("(−50\u00a0%)")
     assert "[not validated]" in words["TPOT"]  # nothing was measured at twice the bandwidth
     assert "[" not in words["TPOT, bound"]
 

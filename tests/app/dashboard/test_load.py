@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.dashboard import caches
-from app.dashboard.load import alone, as_batch
+from app.dashboard.load_curves import alone, as_batch
 from app.question.question import Question
 from app.scenario.setup import Setup
 

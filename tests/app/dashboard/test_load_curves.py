@@ -54,7 +54,7 @@ def test_a_degree_that_cannot_split_the_model_has_no_curve_and_leaves_the_others
 def test_what_was_measured_is_carried_over_to_hardware_that_nobody_has_and_is_not_validated():
     measured = Setup(Question(model="openai/gpt-oss-120b", engine="vllm"))
     faster = Setup(replace(measured.scenario, bandwidth=1.0001))
-    assert "nobody has" in load_curves.basis(faster)
+    assert "hypothetical hardware" in load_curves.basis(faster)
     real, tried = (load_curves.curve(s, "concurrency") for s in (measured, faster))
     assert tried["tpot_s"].to_numpy() == pytest.approx(real["tpot_s"].to_numpy(), rel=1e-3)
     ends = tried[["ttft_low_s", "tpot_low_s"]]
@@ -77,8 +77,8 @@ def test_the_batch_of_a_static_scenario_plays_no_part_under_load(load: str):
 @pytest.mark.parametrize("users", [16.0, 17.0])
 def test_a_load_on_the_curve_and_one_beside_it_are_what_serving_it_alone_gives(users: float):
     scenario = Question(engine="vllm", batch=16)
-    row = load_curves.one_load(Setup(scenario), "concurrency", users)
     asked = replace(scenario, batch=1, concurrency=users)
+    row = load_curves.one_load(Setup(asked))
     alone = served(as_calibrated(resolve(asked)))
     assert row["ttft_s"] == pytest.approx(float(alone.ttft_s[0]))
     assert row["tpot_s"] == pytest.approx(float(alone.tpot_s[0]))

@@ -131,9 +131,9 @@ def test_names_near_an_unknown_one_of_a_link_are_buttons():
 
 def test_a_name_that_fits_several_is_refused_with_a_button_for_each():
     app = opened(model="gpt-oss")
-    assert "it fits openai/gpt-oss-120b, openai/gpt-oss-20b: say which" in app.error[0].value
+    assert "it fits openai/gpt-oss-20b, openai/gpt-oss-120b: say which" in app.error[0].value
     near = [button.label for button in app.button if str(button.key).startswith("near_")]
-    assert near == ["openai/gpt-oss-120b", "openai/gpt-oss-20b"]
+    assert near == ["openai/gpt-oss-20b", "openai/gpt-oss-120b"]
 
 
 def test_a_near_name_is_put_where_it_was_typed():

@@ -62,7 +62,7 @@ def test_the_command_prints_the_rows(tmp_path):
         ("[[1, 2], [3]]", {}, [], "not lists of numbers"),
         ("[[1, 2]]", {}, [], "routes to 128"),
         (json.dumps(COUNTS), {"ep": 1}, [], "single ep of 2 or more"),
-        (json.dumps(COUNTS), {}, [3], "take 8 copies"),
+        (json.dumps(COUNTS), {}, [3], "use 8 copies"),
     ],
 )
 def test_what_is_no_statistic_is_refused(text, more, copies, sentence):

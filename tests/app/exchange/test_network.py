@@ -80,5 +80,5 @@ def test_what_is_no_network_is_refused(changed: dict, said: str) -> None:  # typ
 
 
 def test_more_devices_than_links_join_are_refused() -> None:
-    with pytest.raises(InvalidValue, match="do not fill"):
+    with pytest.raises(InvalidValue, match="are not a multiple"):
         network_of(hardware_db.load("h100"), 12)

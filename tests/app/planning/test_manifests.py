@@ -60,7 +60,7 @@ def made(case: str, engine: str, kind: str) -> dict[str, list[Any]]:
     try:
         files = bundle(planned(case, engine), kind).files
     except InvalidValue as refused:
-        assert str(refused).count("ask for") == 1
+        assert str(refused).count("choose") == 1
         pytest.skip(str(refused))
     return {name: list(yaml.safe_load_all(text)) for name, text in files.items()}
 

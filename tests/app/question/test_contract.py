@@ -323,12 +323,12 @@ def test_a_link_brings_a_parameter_back(name: str):
 
 def test_every_parameter_has_a_control_on_a_page():
     from app.dashboard import search_form
-    from app.dashboard.panels import economics, plan_form, sensitivity, simulation
+    from app.dashboard.panels import economics, sensitivity, simulation
     from app.dashboard.question_form import controls
 
     forms = "".join(
         Path(str(panel.__file__)).read_text()
-        for panel in (search_form, economics, plan_form, sensitivity, simulation)
+        for panel in (search_form, economics, sensitivity, simulation)
     )
     drawn = {*controls(), *re.findall(r'"(?:sensitivity_)?(\w+)"', forms)}
     # a page has an upload of a trace instead

@@ -70,8 +70,8 @@ def test_nothing_drafts_unless_asked():
         ({"acceptance": 0.5}, "acceptance without speculation"),
         ({"speculation": "eagle", "draft_tokens": 65}, "from 0 to 64"),
         ({"speculation": "eagle", "draft_tokens": 1.5}, "draft_tokens = 1.5"),
-        ({"speculation": "eagle", "acceptance": 80}, "acceptance = 80: give a share above 0"),
-        ({"speculation": "eagle", "acceptance": 0.0}, "acceptance = 0: give a share above 0"),
+        ({"speculation": "eagle", "acceptance": 80}, "acceptance = 80: give a rate above 0"),
+        ({"speculation": "eagle", "acceptance": 0.0}, "acceptance = 0: give a rate above 0"),
         ({"speculation": "eagle", "acceptance": "high"}, "acceptance = high"),
         ({"speculation": "eagle", "acceptance": "nan"}, "acceptance = nan"),
         ({"speculation": "eagle", "acceptance": "0.9,,0.5"}, "acceptance = 0.9,,0.5"),
@@ -117,4 +117,4 @@ def test_drafts_save_steps_and_the_answer_says_what_drafts():
     named = drafted.to_dict()
     assert named["speculation"]["tokens_per_step"] == pytest.approx(2.952)
     assert named["speculation"]["draft_tokens"] == 3 and "speculation" not in plain.to_dict()
-    assert f"EAGLE-3 of {LLAMA}) drafts 3 tokens a step" in named["message"]
+    assert f"EAGLE-3 of {LLAMA}) drafts 3 tokens per step" in named["message"]

@@ -111,7 +111,7 @@ def test_what_a_visitor_brought_has_no_recipe():
 def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
     scaled = Setup(replace(MEASURED, bandwidth=2.0))
     assert caches.resolved(scaled).engine.recipe == resolve(MEASURED).engine.recipe
-    assert "nobody has" in load_curves.basis(scaled)
+    assert "hypothetical hardware" in load_curves.basis(scaled)
 
 
 @pytest.mark.parametrize("moe_tp", [0, -1, 1.5, "x", np.array([1, 0])])

@@ -111,7 +111,7 @@ def test_rate_and_latency_of_the_way_may_be_stated(fields, bytes_per_s, latency_
         (
             {"prefill_system": "rtx-4090"},
             MissingSpec,
-            "states no link that reaches another system .* give transfer_gbps",
+            "has no known link that reaches another system .* give transfer_gbps",
         ),
         ({"prefill_system": "m4-10core"}, MissingSpec, "its links: none"),
     ],

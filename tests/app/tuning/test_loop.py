@@ -127,7 +127,7 @@ def test_a_search_that_is_cancelled_keeps_what_it_has_run():
         ({}, {"goal": "speed"}, "no figure 'speed'"),
         ({"target": "usd_per_hour < 3"}, {}, "not a figure that a benchmark client measures"),
         ({"model": "meta-llama/Llama-3.3-70B-Instruct"}, {}, "none of the 16 settings can run"),
-        ({}, {"measured": [{"setting": {"max_num_seqs": 5}, "figures": {}}]}, "without output"),
+        ({}, {"measured": [{"setting": {"max_num_seqs": 5}, "figures": {}}]}, "has no output"),
         (
             {},
             {"measured": [{"setting": {"max_num_seqs": 5}, "status": "failed"}]},

@@ -97,7 +97,7 @@ def test_words_of_a_command_are_filled_and_left_out():
     ("changes", "said"),
     [
         ({"server": "vllm serve {modle} --port {port}"}, "{modle}, which is not a parameter"),
-        ({"server": f"{sys.executable} serve"}, "names no {port}"),
+        ({"server": f"{sys.executable} serve"}, "lacks {port}"),
         ({"server": "'"}, "cannot be split"),
         ({"server": ""}, "is empty"),
         ({"client": "bench {address}"}, "names no {result}"),

@@ -23,7 +23,7 @@ def kept(priced_once: None) -> None:
 
 #: Areas, with the title of their last table and their number of charts.
 AREAS = {
-    "Operators": ("Peers", 3),
+    "Operators": ("Other tools", 3),
     "Batch points": ("Worst twenty", 2),
     "Serving": ("Worst twenty", 2),
     "How a number is made": ("Its constants", 0),

@@ -74,4 +74,4 @@ def test_the_calibrate_page_says_that_a_report_tells_no_shapes(tmp_path: Path, m
     app.selectbox("fit_system_None").set_value("rtx-5090")
     pressed(app, "Calibrate")
     assert not app.exception
-    assert "records the shape" in app.error[0].value and not list(tmp_path.iterdir())
+    assert "record_shapes=True" in app.error[0].value and not list(tmp_path.iterdir())

@@ -21,7 +21,7 @@ def test_every_tab_opens_under_either_load(tab: str, load: dict):
     app = opened("chip_lab", part=tab, target="tpot < 20ms", **load)
     assert not app.exception and not app.error
     assert app.dataframe or app.table or charts(app)
-    said = any("priced as a batch of one" in caption.value for caption in app.caption)
+    said = any("figures are for a batch of one" in caption.value for caption in app.caption)
     assert said == ("trace" in load)
 
 

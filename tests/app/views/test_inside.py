@@ -30,7 +30,7 @@ def test_unfolding_and_folding_changes_the_graph_and_keeps_the_operator() -> Non
 
 
 def test_choosing_an_operator_shows_its_formula_with_numbers() -> None:
-    app = opened("inside", inside_phase="prefill", isl=512, batch=1)
+    app = opened("inside", phase="prefill", isl=512, batch=1)
     table = app.dataframe[0].value
     app.session_state["operator"] = table["id"][table["name"] == "down_proj"].iloc[0]
     app.run()

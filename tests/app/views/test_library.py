@@ -15,7 +15,7 @@ def test_a_search_opens_the_part_that_has_what_is_searched():
 
 
 def test_an_address_of_an_earlier_release_keeps_its_search():
-    app = opened("models", find_model="gpt-oss")
+    app = opened("models", find="gpt-oss")
     assert not app.exception
     assert all("gpt" in name.casefold() for name in app.dataframe[0].value["name"])
 

@@ -180,7 +180,7 @@ def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
     given = {name.removeprefix("--"): text for name, text in zip(*[iter(valued)] * 2, strict=True)}
     best = ridgeline.plan(ASKED["model"], simulate=False, **given).best
     assert cards(app)["Devices"] == str(best["devices"])
-    assert "ranked by devices" in text(app) and "usd_per_mtok" not in text(app)
+    assert "ranked by number of devices" in text(app) and "usd_per_mtok" not in text(app)
 
 
 def test_a_link_may_name_the_figure_that_ranks():

@@ -53,7 +53,7 @@ def test_the_page_opens_on_scenarios_plain_and_awkward(query: dict):
 
 def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
     app = shown("serving", **ARRIVALS)
-    assert any("the queue grows without end" in text.value for text in app.warning)
+    assert any("the queue grows without bound" in text.value for text in app.warning)
     table = load_curves.curve(Setup(Question()), "rate")
     stable = table.loc[table["status"] == "ok", "rate"].max()
     shapes = charts(app)[1]["layout"]["shapes"]

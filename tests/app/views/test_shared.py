@@ -6,7 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import hardware_db
-from app.dashboard import uploads, visitor
+from app.dashboard import uploads
+from app.dashboard.page_texts import page_text
 from app.measuring import run_store
 from app.question.question import Question
 from app.rights import VARIABLE
@@ -110,7 +111,7 @@ def test_the_folder_of_a_session_goes_with_it(shared: Path):
 def test_measuring_is_off_and_said_in_a_sentence(shared: Path, page: str, command: str):
     app = opened(page)
     assert not app.exception and not app.error
-    assert visitor.NO_MEASURING.format(command=command) in [info.value for info in app.info]
+    assert page_text("no measuring", command=command) in [info.value for info in app.info]
     assert not labels(app) & {"Measure", "Calibrate"}
 
 

@@ -72,7 +72,7 @@ def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
     assert not app.exception and not app.error
     for sentence in (
         "drafts 3 tokens per step, which yield 2.95 tokens",
-        "prompts are read by 2 x 1 NVIDIA B200",
+        "prefill on 2 x 1 NVIDIA B200",
         "prefill workers match one decode worker",
     ):
         assert sentence in words(app)
@@ -84,7 +84,7 @@ def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
     [
         (
             {"prefill_workers": 1, "prefill_system": "rtx-4090"},
-            "states no link that reaches another system",
+            "has no known link that reaches another system",
         ),
         ({"prefill_workers": 1, "prefill_tp": 64}, "prefill pool: tp 64"),
         ({"prefill_tp": 2}, "prefill_tp without a prefill pool"),

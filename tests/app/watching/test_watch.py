@@ -164,7 +164,7 @@ def test_counters_that_jump_are_not_judged():
 
 def test_a_page_of_something_else_is_said():
     found = of_looks(asked("vllm"), [Look(0.0, "python_info 1\n")], WINDOW)
-    assert "neither vLLM" in found.events[0].sentence
+    assert "no metrics of vLLM" in found.events[0].sentence
     assert found.document()["sentences"][-1] == "no window could be judged"
 
 
