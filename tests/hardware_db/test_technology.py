@@ -22,6 +22,11 @@ from tests.rules import for_every
 KINDS = get_args(Kind)
 
 
+def test_equal_texts_of_a_table_are_one_object():
+    texts = [text for row in table("engines", "runs") for text in row.values()]
+    assert len({id(text) for text in texts}) == len(set(texts)) < len(texts)
+
+
 @for_every(sorted(folder("technology").glob("*.csv")))
 def test_every_figure_of_a_table_has_a_kind_and_a_source(path: Path):
     rows = table("technology", path.stem)

@@ -33,6 +33,13 @@ def test_what_was_priced_is_read_again(folder: Path):
     assert not told
 
 
+def test_equal_texts_of_records_are_read_as_one_object(folder: Path):
+    kept_records.records("batch points")
+    rows = kept_records.read("batch points") or []
+    texts = [text for row in rows for text in row.values() if isinstance(text, str)]
+    assert len({id(text) for text in texts}) == len(set(texts)) < len(texts)
+
+
 def test_another_edition_and_a_damaged_file_are_priced_anew(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
