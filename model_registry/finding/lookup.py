@@ -393,11 +393,8 @@ def _holding(name: str) -> list[str]:
 def _nearest_first(name: str, models: Iterable[str]) -> list[str]:
     """Ids that begin with the first word of `name` first, short ones before long ones."""
     first = _tokens(name)[:1]
-
-    def order(model: str) -> tuple[bool, int, str]:
-        return _tokens(model.rpartition("/")[2])[:1] != first, len(model), model.casefold()
-
-    return sorted(models, key=order)
+    alike = {model: _tokens(model.rpartition("/")[2])[:1] == first for model in models}
+    return sorted(alike, key=lambda model: (not alike[model], len(model), model.casefold()))
 
 
 def _formats_of(match: NameMatch) -> dict[str, str]:

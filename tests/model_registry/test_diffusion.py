@@ -81,9 +81,9 @@ def test_fewer_passes_take_less_time_and_a_pass_grows_with_the_answer() -> None:
     assert lengths.decode.total_s[1] > lengths.decode.total_s[0]
 
 
-def test_what_nobody_described_is_refused_in_a_sentence() -> None:
+def test_what_is_not_modelled_is_refused_in_a_sentence() -> None:
     model = refined(0, 32)
-    with pytest.raises(UnsupportedModel, match="not described"):
+    with pytest.raises(UnsupportedModel, match="not modelled"):
         genz_core.serve(model, H100, genz_core.Traffic(128, 128, concurrency=4))
     with pytest.raises(InvalidValue, match="not a diffusion model"):
         llama = model_registry.load("meta-llama/Llama-3.1-8B")

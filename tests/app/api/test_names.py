@@ -81,7 +81,7 @@ def test_a_bare_name_is_its_checkpoint_and_its_board(
     ("given", "fits"),
     [
         ({"model": "Qwen3-8B", "system": "epyc"}, "it fits epyc-9654, epyc-9755, epyc-9965"),
-        ({"model": "gpt-oss", "system": "h200"}, "it fits openai/gpt-oss-120b, openai/gpt-oss-20b"),
+        ({"model": "gpt-oss", "system": "h200"}, "it fits openai/gpt-oss-20b, openai/gpt-oss-120b"),
     ],
 )
 def test_a_name_that_fits_several_is_refused_with_their_names(

@@ -126,9 +126,9 @@ def test_what_is_weighed_is_in_the_document_and_in_the_words():
         assert name in named
     best, words = named["plans"][0], "\n".join(sentences(named))
     assert best["probability"] <= best["probability_alone"]
-    for name in ("gamble", "safe"):
+    for name, called in (("gamble", "riskier"), ("safe", "safer")):
         if other := named[name]:
-            assert f"the {name}" in words and other["launch"]
+            assert f"{called} alternative" in words and other["launch"]
             better = 1.0 - other["usd_per_mtok"] / best["usd_per_mtok"]
             assert other["better_by"] == pytest.approx(better)
             assert (other["better_by"] > 0) == (name == "gamble")

@@ -181,8 +181,8 @@ def test_the_answer_says_which_architecture_was_used() -> None:
         resolve_name("Qwen/QwQ-32B").note == "Qwen/QwQ-32B is Qwen/Qwen2.5-32B under another name"
     )
     assert resolve_name("teknium/OpenHermes-2.5-Mistral-7B").note == (
-        "teknium/OpenHermes-2.5-Mistral-7B is taken as a fine-tune of mistralai/Mistral-7B-v0.1, "
-        "the same architecture"
+        "teknium/OpenHermes-2.5-Mistral-7B is treated as a fine-tune of "
+        "mistralai/Mistral-7B-v0.1, with the same architecture"
     )
 
 

@@ -54,7 +54,7 @@ BAD: dict[str, tuple[Any, str]] = {
         "num_local_experts = .*beyond any",
     ),
     "NaN": ({**LLAMA, "rms_norm_eps": math.nan}, "rms_norm_eps is NaN"),
-    "negative width": ({**LLAMA, "hidden_size": -64}, "do not make a model: .*-64"),
+    "negative width": ({**LLAMA, "hidden_size": -64}, "do not form a model: .*-64"),
     "no width": ({**LLAMA, "hidden_size": 0}, "cannot be run without weights"),
     "no layers": ({**LLAMA, "num_hidden_layers": 0}, "no list of layers"),
     "a width that is text": ({**LLAMA, "hidden_size": "wide"}, "'hidden_size'.*expected int"),
@@ -62,7 +62,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "a width beyond any float": ({**LLAMA, "hidden_size": 10**400}, "hidden_size = .*beyond any"),
     "a huge width": (
         {**LLAMA, "hidden_size": 2**61, "intermediate_size": 2**61},
-        "do not make a model: .*overflow",
+        "do not form a model: .*overflow",
     ),
     "heads that do not divide": (
         {**LLAMA, "num_attention_heads": 7, "num_key_value_heads": 3},
@@ -80,7 +80,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "an alias of other size": ({**LLAMA, "model_type": "mimo"}, "not those of XiaomiMiMo"),
     "a text config in a text model": (
         {**LLAMA, "text_config": {"model_type": "llama"}},
-        "do not make a model",
+        "do not form a model",
     ),
     "an empty text config": (
         {"model_type": "llama4", "text_config": {"hidden_size": {}}},
