@@ -193,6 +193,80 @@ def _a_second(row: str) -> float:
     return float(found[1].replace(",", ""))
 
 
+#: Names of the held-out groups of README.md in docs/accuracy.md, per figure under load.
+_HELD_OUT = (
+    "this model on this GPU, at other loads or degrees", "none on this GPU", "none of this model",
+    "the same, under older engine releases only",
+)  # fmt: skip
+
+
+def _accuracy(section: str, *cells: str) -> dict[str, float]:
+    """Numbers by head of the row of docs/accuracy.md that begins with some cells."""
+    text = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    part = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    table = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in part.splitlines()
+        if line.startswith("|")
+    ]
+    (row,) = (row for row in table if row[: len(cells)] == list(cells))
+    return {head: float(cell) for head, cell in zip(table[0], row, strict=True)
+            if re.fullmatch(r"[\d.]+", cell)}  # fmt: skip
+
+
+def _errors(section: str, *cells: str, figure: str = "") -> list[float]:
+    """Runs, mean and median error [%] of a row of docs/accuracy.md."""
+    row, before = _accuracy(section, *cells), f"{figure} " if figure else ""
+    runs = row["points"] if "points" in row else row["runs"]
+    return [runs, row[f"{before}mean %"], row[f"{before}median %"]]
+
+
+def _errors_under_load() -> list[float]:
+    figures = []
+    for known in _HELD_OUT:
+        for figure in ("TPOT", "TTFT"):
+            row = _accuracy("Under load", figure, known)
+            figures += [
+                row["points"],
+                row["mean %"],
+                row["median %"],
+                row["mean %, plausible runs"],
+            ]
+    for figure in ("TPOT", "TTFT"):
+        figures += _errors("Under load", figure, "three own runs, none else of this model")
+    return figures
+
+
+def _errors_of_other_runs() -> list[float]:
+    apart = "Disaggregated prefill", "one GPU left out"
+    return [
+        *_errors(*apart, figure="TPOT"), *_errors(*apart, figure="TTFT"),
+        *_errors("Static batches", "published, all", "this model on this GPU, at other sizes"),
+        *_errors("Static batches", "published, all", "none on this GPU"),
+        *_errors("Saturated throughput", "all"),
+    ]  # fmt: skip
+
+
+def _coverage() -> list[float]:
+    rows = [
+        _accuracy("Do the intervals hold?", figure, "this model and format on the device")
+        for figure in ("TPOT", "TTFT")
+    ]
+    return [row[name] for name in ("coverage %", "novel %") for row in rows]
+
+
+def _beside_other_tools() -> list[float]:
+    return [
+        value
+        for figure in ("TPOT", "TTFT")
+        for value in _errors("Under load", figure, _HELD_OUT[0])[1:]
+    ]
+
+
+_ERROR = "{:,.0f} | {:g} / {:g} % |"
+_PLAUSIBLE = f"{_ERROR} {{:g}} % |"
+
+
 SENTENCES = (
     Sentence(
         "docs/simulation.md",
@@ -233,6 +307,39 @@ SENTENCES = (
         "README.md",
         "{:d} models with exact parameter counts",
         lambda: [len(ridgeline.models())],
+    ),
+    Sentence(
+        "README.md",
+        "TPOT under load, mean / median error | {:g} / {:g} % | 27 / 15 % | 51 / 51 % | "
+        "| TTFT under load | {:g} / {:g} % |",
+        _beside_other_tools,
+    ),
+    Sentence(
+        "README.md",
+        "| TPOT under load, three engines, eight model families | configuration | "
+        f"{_PLAUSIBLE} | TTFT under load | configuration | {_PLAUSIBLE} "
+        f"| TPOT under load | GPU | {_PLAUSIBLE} | TTFT under load | GPU | {_PLAUSIBLE} "
+        f"| TPOT under load | model | {_PLAUSIBLE} | TTFT under load | model | {_PLAUSIBLE} "
+        f"| TPOT under load | newer engine releases | {_PLAUSIBLE} "
+        f"| TTFT under load | newer engine releases | {_PLAUSIBLE} "
+        f"| TPOT under load, with three of your own runs | model | {_ERROR} | "
+        f"| TTFT under load, with three of your own runs | model | {_ERROR} |",
+        _errors_under_load,
+    ),
+    Sentence(
+        "README.md",
+        f"| TPOT, disaggregated (separate prefill workers) | GPU | {_ERROR} | "
+        f"| TTFT, disaggregated | GPU | {_ERROR} | "
+        f"| one prefill, decode step or static batch, 2022 to 2026 | configuration | {_ERROR} | "
+        f"| the same | device | {_ERROR} | "
+        f"| output tokens/s of a saturated deployment | every run | {_ERROR} |",
+        _errors_of_other_runs,
+    ),
+    Sentence(
+        "README.md",
+        "80 % intervals contained {:g} % of TPOT and {:g} % of TTFT, and {:g} and {:g} % in the "
+        "third of runs",
+        _coverage,
     ),
     Sentence(
         "README.md",
