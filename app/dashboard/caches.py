@@ -133,7 +133,7 @@ def deployed(setup: Setup) -> Resolved:
     return completed(found if setup.scenario.kind == "batch" else as_calibrated(found), {})
 
 
-@by_setup(16)
+@by_setup(32)
 def priced(setup: Setup) -> Estimate:
     """The estimate of a setup, one configuration.
 

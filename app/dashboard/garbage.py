@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 _FULL = 2  # the generation that Streamlit collects
 _LONG_S = 0.005  # processor time of a collection whose survivors are skipped by later ones
-_REST = 25.0  # processor time between two full traversals over that of one
+_REST = 50.0  # processor time between two full traversals over that of one
 
 
 @dataclass(slots=True)
