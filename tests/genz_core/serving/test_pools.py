@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from genz_core.deployment import Deployment
-from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.serving import Traffic
 from genz_core.serving.disaggregation import (
@@ -25,8 +24,8 @@ from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.series import serve_pools
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Parallelism
+from tests.genz_core.serving.closed_loops import ENGINE
 
-ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 ISL, OSL = 1500.0, 200.0
 GAPS = OSL - 1.0
 USERS = (1.0, 2.0, 8.0, 60.0, 400.0)
