@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from pandas.util import hash_pandas_object
 
 from app.benchmarks import calibration, history, identity, job_work, report
 from app.benchmarks.comparison import Comparison, Point, compare
@@ -122,10 +123,16 @@ def _worked(
 ) -> Any:
     """The result of a job on runs, None while it is running or if it failed."""
     query = BenchmarkQuery(tuple(runs), panels.given(), level, str(visitor.own_folder() or ""))
-    figures = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in runs]
-    asked = hash(str((query.given, level, visitor.own_edition(), figures)))
+    asked = str((query.given, level, visitor.own_edition(), [*map(contents, runs)]))
     with saying_errors():
         return shared_result(name, work, asked, TITLES[name], query)
+
+
+def contents(run: ServingMeasurement) -> tuple[Any, ...]:
+    """What tells a run from others; visitors share the results of equal ones."""
+    requests = None if run.requests is None else hash_pandas_object(run.requests).sum()
+    figures = run.ttft_s, run.tpot_s, run.itl_s, run.e2e_s, run.throughput, requests
+    return run.file, run.subject, run.load, run.lengths, run.phase, run.stated, *figures
 
 
 def show_requests(comparison: Comparison) -> None:
