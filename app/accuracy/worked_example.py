@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.scenario import intervals
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.latency import Explanation, Pricer
@@ -55,9 +55,9 @@ class WorkedExample:
         return float(self.price.seconds)
 
     @property
-    def expected(self) -> Latency:
+    def expected(self) -> Ranged:
         """The expected time of one run with its interval."""
-        return Latency.of(self.expected_s, self.interval, self.bound_s)
+        return Ranged.of(self.expected_s, self.interval, self.bound_s)
 
     @property
     def bound_s(self) -> float:
@@ -303,5 +303,5 @@ def step_markdown(estimate: Estimate, phase: str) -> str:
     return f"{words}\n\n{last}"
 
 
-def _trusted(latency: Latency) -> str:
-    return f"**{quantities.seconds(latency.seconds)}** (80 %: {latency.trust})"
+def _trusted(latency: Ranged) -> str:
+    return f"**{quantities.seconds(latency.value)}** (80 %: {latency.trust})"

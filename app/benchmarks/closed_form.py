@@ -244,13 +244,11 @@ def _alone(deployment: Deployment, resolved: Resolved, level: float) -> Predicti
     name = "ttft_s" if phase == "prefill" else "tpot_s"
     value, bound = _at(getattr(estimate, name)), _at(intervals.bounds_of(estimate)[name])
     known = at_level(intervals.of_batch(estimate)[name], level)
-    latency = intervals.Latency.of(value, known, bound)
+    latency = intervals.Ranged.of(value, known, bound)
     tokens = batch * (load.isl if phase == "prefill" else 1.0)
-    rate = Predicted(
-        tokens / value, tokens / latency.high_s, tokens / latency.low_s, tokens / bound
-    )
+    rate = Predicted(tokens / value, tokens / latency.high, tokens / latency.low, tokens / bound)
     figure = "input_tokens_per_s" if phase == "prefill" else "output_tokens_per_s"
-    seconds = Predicted(value, latency.low_s, latency.high_s, bound)
+    seconds = Predicted(value, latency.low, latency.high, bound)
     stem = name.removesuffix("_s")
     notes = ("cached tokens count as part of the prompt",) if cached else ()
     figures = {figure: rate, f"{stem}_mean_s": seconds, f"{stem}_p50_s": seconds}

@@ -9,7 +9,7 @@ from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.deployment import Deployment
 from app.measuring.best_runs import Best, best_served
 from app.measuring.time_report import Spent, TimeReport, alternatives, ranked, worth
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.pools import devices_of
 from app.scenario.scenario import resolve
 from genz_core.deployment import bulk_format
@@ -34,7 +34,7 @@ def of_point(point: Point) -> TimeReport | None:
     if base is None:
         return None
 
-    def priced(change: Mapping[str, Any]) -> Latency:
+    def priced(change: Mapping[str, Any]) -> Ranged:
         question = replace(one.scenario, **change)
         changed = replace(one, scenario=question, resolved=resolve(question, one.objects))
         after = predict(changed, prediction.level)
@@ -58,8 +58,8 @@ def reports(comparison: Comparison) -> list[tuple[Point, TimeReport]]:
     return [(point, report) for point, report in found if report is not None]
 
 
-def _latency(one: Predicted) -> Latency:
-    return Latency(float(one.value), float(one.low), float(one.high))
+def _latency(one: Predicted) -> Ranged:
+    return Ranged(float(one.value), float(one.low), float(one.high))
 
 
 def _parts(point: Point) -> list[Spent]:

@@ -9,12 +9,12 @@ from app.charts.figure import Figure, Trace
 from app.charts.labels import axis_end
 from app.charts.parts import BESIDE, dots, inside, interval_reach, lay_bars, lying_bars, time_bars
 from app.charts.style import KIND_NAMES, PART_NAMES, PARTS, Look, blank, room_for
-from app.scenario.intervals import Latency, of_rows
+from app.scenario.intervals import Ranged, of_rows
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
 Table = Mapping[str, Sequence[Any]]
-Latencies = Mapping[str, Latency]
+Latencies = Mapping[str, Ranged]
 _ENDS = "outside the layers"
 
 
@@ -38,7 +38,7 @@ def time_by_cause(
     parts: seconds by cause for each step.  totals: each step with its interval.  Causes have no
     intervals: they split a prediction and cannot be measured separately.
     """
-    steps = {step: {part: Latency(s) for part, s in causes.items()}
+    steps = {step: {part: Ranged(s) for part, s in causes.items()}
              for step, causes in parts.items()}  # fmt: skip
     colors = {part: look.part_color(part) for part in PARTS}
     return _shares("Time by cause", steps, totals, PART_NAMES, colors, look)
@@ -51,7 +51,7 @@ def _shares(
     """Stacked bars of the shares of steps; names, colors: of their parts."""
     figure = blank(look, title, 200 + 76 * len(totals))
     labels = [bar_label(name, total) for name, total in totals.items()]
-    tables, units = [steps[step] for step in totals], [one.seconds for one in totals.values()]
+    tables, units = [steps[step] for step in totals], [one.value for one in totals.values()]
     for trace in stacked_bars(labels, tables, units, names, colors, " (%{x:.1%})"):
         words = [quantities.percent(share) if share >= 0.06 else "" for share in trace["x"]]
         figure.add_trace(trace | inside(words, trace["marker"]["color"], look))
@@ -74,25 +74,25 @@ def stacked_bars(
     beside: template of what the hover tells beside the time.
     """
     for part, name in names.items():
-        values = [table.get(part, Latency(0.0)) for table in tables]
-        if any(value.seconds for value in values):
+        values = [table.get(part, Ranged(0.0)) for table in tables]
+        if any(value.value for value in values):
             yield lying_bars(
                 labels,
-                [value.seconds / unit for value, unit in zip(values, units, strict=True)],
+                [value.value / unit for value, unit in zip(values, units, strict=True)],
                 name,
                 colors[part],
                 f"<b>{name}</b>: %{{customdata[0]}}{beside}<br>80 %: %{{customdata[1]}}"
                 "<extra></extra>",
-                customdata=[[quantities.seconds(value.seconds), value.trust] for value in values],
+                customdata=[[quantities.seconds(value.value), value.trust] for value in values],
             )
 
 
-def bar_label(name: str, total: Latency) -> str:
+def bar_label(name: str, total: Ranged) -> str:
     """The label of a bar: name, time and interval."""
-    return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
+    return f"{name} <b>{quantities.seconds(total.value)}</b><br>80 %: {total.trust}"
 
 
-def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> Figure:
+def waterfall(parts: Mapping[str, float], whole: Ranged, title: str, look: Look) -> Figure:
     """A horizontal waterfall from compute time to the whole latency, one bar per cause.
 
     The whole has an error bar.  Horizontal bars keep names and times legible at any width.
@@ -100,7 +100,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     parts: seconds by cause of `PARTS` that sum to `whole`.
     """
     kept = [part for part in PARTS if parts.get(part)]
-    total, last = whole.seconds, bar_label("Total", whole)
+    total, last = whole.value, bar_label("Total", whole)
     names = [*(PART_NAMES[part] for part in kept), last]
     times = [parts[part] for part in kept]
     ends = list(accumulate(times))
@@ -134,7 +134,7 @@ def icicle(table: Table, title: str, look: Look) -> Figure:
         ids=[node["id"] for node in nodes],
         labels=[node["label"] for node in nodes],
         parents=[node["parent"] for node in nodes],
-        values=[node["latency"].seconds for node in nodes],
+        values=[node["latency"].value for node in nodes],
         branchvalues="total",
         marker={
             "colors": [node["color"] for node in nodes],
@@ -146,7 +146,7 @@ def icicle(table: Table, title: str, look: Look) -> Figure:
         leaf={"opacity": 1.0},
         texttemplate="%{label}<br>%{percentRoot:.0%}",
         customdata=[
-            [quantities.seconds(node["latency"].seconds), node["latency"].trust] for node in nodes
+            [quantities.seconds(node["latency"].value), node["latency"].trust] for node in nodes
         ],
         hovertemplate="<b>%{label}</b><br>%{customdata[0]}, %{percentRoot:.1%}<br>"
         "80 %: %{customdata[1]}<extra></extra>",
@@ -164,19 +164,19 @@ def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
     rows = [
         (name, module or _ENDS, kind, latency)
         for name, module, kind, latency in named
-        if latency.seconds
+        if latency.value
     ]
-    groups: dict[str, list[Latency]] = {}
+    groups: dict[str, list[Ranged]] = {}
     for _, module, _, latency in rows:
         groups.setdefault(module, []).append(latency)
 
-    def node(key: str, label: str, parent: str, latency: Latency, color: str) -> dict[str, Any]:
+    def node(key: str, label: str, parent: str, latency: Ranged, color: str) -> dict[str, Any]:
         return {"id": key, "label": label, "parent": parent, "latency": latency, "color": color}
 
-    whole = Latency.total(latency for *_, latency in rows)
+    whole = Ranged.total(latency for *_, latency in rows)
     nodes = [node("model", title, "", whole, look.panel)]
     nodes += [
-        node(g, g, "model", Latency.total(members), look.grid) for g, members in groups.items()
+        node(g, g, "model", Ranged.total(members), look.grid) for g, members in groups.items()
     ]
     nodes += [
         node(f"op{at}", name, module, latency, look.class_color(kind))
@@ -201,7 +201,7 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
         labels = [_beside(name, kind, latency) for kind, latency in values.items()]
         figure.add_trace(
             time_bars(
-                values, [latency.seconds for latency in values.values()], "", look.faint,
+                values, [latency.value for latency in values.values()], "", look.faint,
                 marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
                 hovertemplate="%{customdata}<extra></extra>", showlegend=False, customdata=labels,
             )
@@ -219,10 +219,10 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
     return figure
 
 
-def _beside(name: str, kind: str, latency: Latency) -> str:
+def _beside(name: str, kind: str, latency: Ranged) -> str:
     """The label of a bar: "bound" or "prediction", its time, and the prediction's interval."""
     if kind == "bound":
-        return f"{name}, bound <b>{quantities.seconds(latency.seconds)}</b>"
+        return f"{name}, bound <b>{quantities.seconds(latency.value)}</b>"
     return bar_label(f"{name}, {kind}", latency)
 
 
@@ -231,14 +231,14 @@ def _beside(name: str, kind: str, latency: Latency) -> str:
 
 def error_bars(bars: Latencies, look: Look) -> Trace:
     """Error bars [ms] on the horizontal bars with these names; none for figures not validated."""
-    validated = {name: latency for name, latency in bars.items() if not math.isnan(latency.low_s)}
+    validated = {name: latency for name, latency in bars.items() if not math.isnan(latency.low)}
     known = validated.values()
-    times = [latency.seconds / MILLISECOND for latency in known]
+    times = [latency.value / MILLISECOND for latency in known]
     reach = interval_reach(known, MILLISECOND, look, 6)
     marker = {"size": 1, "color": look.ink}
     return dots(times, validated, "", marker, "", showlegend=False, error_x=reach)
 
 
-def bar_end_s(latency: Latency) -> float:
+def bar_end_s(latency: Ranged) -> float:
     """The upper end of a bar, error bar included [s]."""
-    return latency.seconds if math.isnan(latency.high_s) else latency.high_s
+    return latency.value if math.isnan(latency.high) else latency.high

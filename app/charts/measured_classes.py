@@ -15,7 +15,7 @@ from app.charts.figure import Figure
 from app.charts.parts import lay_bars, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.measuring import comparison
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.points_file import FIGURES
 from app.wording import quantities
 from app.wording.markdown import chart_text
@@ -35,7 +35,7 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> Figure:
     rows = shown.to_dict("records")
     names = {**CLASS_NAMES, **_WORDS}
     predicted = {
-        names.get(row["class"], row["class"]) + _trusted(row): Latency(*(row[k] for k in _LATENCY))
+        names.get(row["class"], row["class"]) + _trusted(row): Ranged(*(row[k] for k in _LATENCY))
         for row in rows
     }
     figure = blank(look, title, 150 + 62 * len(shown))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from app.charts.figure import Figure, Trace, bar, scatter
 from app.charts.style import Look, log_ticks, translucent
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
@@ -165,15 +165,15 @@ def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) ->
 
 
 def interval_reach(
-    latencies: Iterable[Latency], unit: float, look: Look, width: int
+    latencies: Iterable[Ranged], unit: float, look: Look, width: int
 ) -> dict[str, Any]:
     """Error bars for the 80 % intervals of latencies, each of which must have one; width in
     pixels.
     """
     known = list(latencies)
     return error_reach(
-        [(one.high_s - one.seconds) / unit for one in known],
-        [(one.seconds - one.low_s) / unit for one in known],
+        [(one.high - one.value) / unit for one in known],
+        [(one.value - one.low) / unit for one in known],
         color=look.ink, thickness=1.2, width=width,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from app.charts.memory import PARTS, part_bars
 from app.charts.parts import interval_reach, lay_bars, limit_mark, lying_bars
 from app.charts.style import KIND_NAMES, Look, blank
 from app.decide.comparison import HEADLINES, Figures, best
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MILLISECOND
 
@@ -18,20 +18,20 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
     """One figure of every setup as bars with 80 % intervals; the best has another colour."""
     about, first = HEADLINES[name], best(table, name)
     known = {
-        label: found[name] for label, found in table.items() if math.isfinite(found[name].seconds)
+        label: found[name] for label, found in table.items() if math.isfinite(found[name].value)
     }
     scale = {"s": 1e-3, "bytes": GIGABYTE}.get(about.unit, 1.0)
     unit = {"s": "ms", "bytes": "GB"}.get(about.unit, about.unit)
     figure = blank(look, f"{about.head} [{unit}]", 90 + 34 * max(len(known), 1))
     colors = [look.good if label == first else look.classes[0] for label in known]
     trace = lying_bars(
-        known, [one.seconds / scale for one in known.values()], "", "",
+        known, [one.value / scale for one in known.values()], "", "",
         "%{y}: %{text}<extra></extra>", marker={"color": colors}, showlegend=False,
-        text=[about.words(one.seconds) for one in known.values()], textposition="auto",
+        text=[about.words(one.value) for one in known.values()], textposition="auto",
         insidetextfont={"color": [look.on(color) for color in colors]},
         insidetextanchor="start", constraintext="none", textangle=0,
     )  # fmt: skip
-    if known and all(math.isfinite(one.high_s) for one in known.values()):
+    if known and all(math.isfinite(one.high) for one in known.values()):
         trace["error_x"] = interval_reach(known.values(), scale, look, 4)
     figure.add_trace(trace)
     ticks = "~s" if about.unit == "tok/s" else "~g"
@@ -58,8 +58,8 @@ def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], lo
 
 
 def stacked_by_class(
-    totals: Mapping[str, Latency],
-    tables: Sequence[Mapping[str, Latency]],
+    totals: Mapping[str, Ranged],
+    tables: Sequence[Mapping[str, Ranged]],
     title: str,
     look: Look,
 ) -> Figure:

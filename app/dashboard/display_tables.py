@@ -15,7 +15,7 @@ from app.charts.style import KIND_NAMES
 from app.dashboard.widgets import draw_table
 from app.scenario import intervals
 from app.scenario.encoder_figures import phases_of
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.markdown import unbroken
@@ -191,10 +191,10 @@ def draw_times(table: pd.DataFrame, key: str, unit: str = "µs", **more: Any) ->
 
 
 #: {scenario: {figure: ...}}; a figure is the name of a column, or the head of a time.
-Comparison = Mapping[str, Mapping[str, Latency]]
+Comparison = Mapping[str, Mapping[str, Ranged]]
 
 
-def row_figures(row: Mapping[str, Any]) -> dict[str, Latency]:
+def row_figures(row: Mapping[str, Any]) -> dict[str, Ranged]:
     """The known figures of a row by the names of their columns; only memory and devices if it
     cannot run.
 
@@ -207,18 +207,18 @@ def row_figures(row: Mapping[str, Any]) -> dict[str, Latency]:
             # the paid tokens of a model that generates are those of its output
             paid = name == "usd_per_million_tokens" and "tpot_s" in row
             known = (nan, nan) if low is None or high is None else (float(low), float(high))
-            figures["usd_per_mtok" if paid else name] = Latency(float(value), *known)
+            figures["usd_per_mtok" if paid else name] = Ranged(float(value), *known)
     return figures
 
 
-def class_times(estimate: Estimate) -> dict[str, Latency]:
+def class_times(estimate: Estimate) -> dict[str, Ranged]:
     """The time of each step of an estimate by operator class, of those that take any."""
     return {
         f"{phase}: {words}": times[kind]
         for phase in phases_of(estimate.model)
         for times in [intervals.by_class(step_of(estimate, phase))]
         for kind, words in KIND_NAMES.items()
-        if kind in times and times[kind].seconds
+        if kind in times and times[kind].value
     }
 
 
@@ -229,7 +229,7 @@ def comparison_numbers(comparison: Comparison) -> pd.DataFrame:
         | {
             f"{name}{end}": value
             for name, f in scenarios.items()
-            for end, value in (("", f.seconds), (", 80 % low", f.low_s), (", 80 % high", f.high_s))
+            for end, value in (("", f.value), (", 80 % low", f.low), (", 80 % high", f.high))
         }
         for column, scenarios in _by_figure(comparison)
     )
@@ -248,28 +248,28 @@ def comparison_words(
         | {
             name: ("★ " if best and best.get(column.name) == name else "")
             + _written(column, f)
-            + _beside(scenarios[first].seconds if first in scenarios else nan, f.seconds)
+            + _beside(scenarios[first].value if first in scenarios else nan, f.value)
             for name, f in scenarios.items()
         }
         for column, scenarios in _by_figure(comparison)
     )
 
 
-def _by_figure(comparison: Comparison) -> Iterator[tuple[Column, dict[str, Latency]]]:
+def _by_figure(comparison: Comparison) -> Iterator[tuple[Column, dict[str, Ranged]]]:
     """Each figure with {scenario: ...}; a scenario without a figure (no price) has no entry."""
     for name in dict.fromkeys(figure for table in comparison.values() for figure in table):
         known = {
             scenario: table[name]
             for scenario, table in comparison.items()
-            if name in table and not math.isnan(table[name].seconds)
+            if name in table and not math.isnan(table[name].value)
         }
         if known:
             yield COLUMNS.get(name) or Column(name, name, "s"), known
 
 
-def _written(column: Column, figure: Latency) -> str:
+def _written(column: Column, figure: Ranged) -> str:
     """A value with its unit, and with its interval if it has one that is not a single value."""
-    words, (low, high) = column.words(figure.seconds), (figure.low_s, figure.high_s)
+    words, (low, high) = column.words(figure.value), (figure.low, figure.high)
     timed = column.unit == "s" and column.statistic != "bound"
     if low == high or (math.isnan(low) and not timed):
         return words

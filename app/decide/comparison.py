@@ -8,7 +8,7 @@ from typing import Any
 from app.answers.columns import COLUMNS, Column, ends
 from app.answers.table import Table
 from app.scenario import served_rows, sharing
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -40,7 +40,7 @@ HEADLINES: Mapping[str, Column] = {
         "ttft_s", "tpot_s", "output_tokens_per_s_per_device", "usd_per_mtok", "memory_bytes",
     )
 }  # fmt: skip
-Figures = Mapping[str, Latency]
+Figures = Mapping[str, Ranged]
 
 
 def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
@@ -70,7 +70,7 @@ def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
     return found
 
 
-def figures(resolved: Resolved) -> dict[str, Latency]:
+def figures(resolved: Resolved) -> dict[str, Ranged]:
     """`HEADLINES` of a scenario under its load, NaN where unknown.
 
     Latencies come with the ends of their intervals.
@@ -88,16 +88,16 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
     )
     row = Table(columns, 1).row()
 
-    def stated(name: str, over: float = 1.0) -> Latency:
+    def stated(name: str, over: float = 1.0) -> Ranged:
         values = (row[one] for one in (name, *ends(name)))
-        return Latency(*(math.nan if value is None else value / over for value in values))
+        return Ranged(*(math.nan if value is None else value / over for value in values))
 
     found = {name: stated(name) for name in ("ttft_s", "tpot_s")}
     found["output_tokens_per_s_per_device"] = stated("output_tokens_per_s", row["devices"])
     found["usd_per_mtok"] = stated("usd_per_million_tokens")
     if status != "ok":
-        found = {name: Latency(math.nan) for name in found}
-    found["memory_bytes"] = Latency(row["memory_bytes_per_device"])
+        found = {name: Ranged(math.nan) for name in found}
+    found["memory_bytes"] = Ranged(row["memory_bytes_per_device"])
     return found
 
 
@@ -107,10 +107,10 @@ def best(table: Mapping[str, Figures], headline: str) -> str | None:
     A figure without validation is never the best; memory is counted, not measured.
     """
     values = {
-        name: found[headline].seconds
+        name: found[headline].value
         for name, found in table.items()
-        if math.isfinite(found[headline].seconds)
-        and (headline == "memory_bytes" or math.isfinite(found[headline].low_s))
+        if math.isfinite(found[headline].value)
+        and (headline == "memory_bytes" or math.isfinite(found[headline].low))
     }
     if len(values) < 2 or len(set(values.values())) == 1:
         return None
@@ -131,28 +131,28 @@ def verdict(table: Mapping[str, Figures]) -> list[str]:
             (
                 (found[headline], name)
                 for name, found in table.items()
-                if math.isfinite(found[headline].seconds) and name != first
+                if math.isfinite(found[headline].value) and name != first
             ),
-            key=lambda pair: pair[0].seconds,
+            key=lambda pair: pair[0].value,
             reverse=not about.smaller,
         )
         second, other = ranked[0]
         mine = table[first][headline]
-        ratio = second.seconds / mine.seconds
+        ratio = second.value / mine.value
         gap = quantities.percent(abs(1.0 - 1.0 / ratio) if about.smaller else 1.0 / ratio - 1.0)
         side = "less" if about.smaller else "more"
         lines.append(
-            f"{about.head}: {first} is best with {about.words(mine.seconds)}, {gap} {side} than "
+            f"{about.head}: {first} is best with {about.words(mine.value)}, {gap} {side} than "
             f"{other}{_apart(mine, second)}"
         )
     return lines
 
 
-def _apart(first: Latency, second: Latency) -> str:
+def _apart(first: Ranged, second: Ranged) -> str:
     """Whether the 80 % intervals of two latencies overlap, in words; "" without intervals."""
-    known = all(math.isfinite(end) for one in (first, second) for end in (one.low_s, one.high_s))
+    known = all(math.isfinite(end) for one in (first, second) for end in (one.low, one.high))
     if not known:
         return ""
-    if first.high_s < second.low_s or second.high_s < first.low_s:
+    if first.high < second.low or second.high < first.low:
         return "; their intervals lie apart"
     return "; their intervals overlap"

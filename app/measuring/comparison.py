@@ -208,7 +208,7 @@ def _expected(estimate: Estimate, phase: str) -> Expected:
     whole = intervals.step_latency(estimate, phase)
     operators = intervals.operator_table(step)
     without_intervals = Expected.from_step(step)
-    return replace(without_intervals, operators=operators, low_s=whole.low_s, high_s=whole.high_s)
+    return replace(without_intervals, operators=operators, low_s=whole.low, high_s=whole.high)
 
 
 def interval_text(row: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import hardware_db
 import model_registry
 from app.question.comparison import of_split
 from app.scenario import intervals
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
 from genz_core.errors import RidgelineError
@@ -276,13 +276,13 @@ def interval_figures(
     figure = "prefill_s" if phase == "prefill" else "decode_step_s"
     system = context.system
     interval = _intervals(context)[figure] if system else None
-    latency = Latency.of(predicted_s, interval, bound_s)
+    latency = Ranged.of(predicted_s, interval, bound_s)
     return {
         "bound_s": bound_s,
         "predicted_s": predicted_s,
-        "low_s": latency.low_s,
-        "high_s": latency.high_s,
-        "inside": lies_inside(latency.low_s, latency.high_s, measured_s),
+        "low_s": latency.low,
+        "high_s": latency.high,
+        "inside": lies_inside(latency.low, latency.high, measured_s),
     }
 
 

@@ -15,7 +15,7 @@ from app.measuring.comparison import Compared
 from app.measuring.completion import estimate_filled
 from app.question.question import Question
 from app.scenario import intervals
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import completed
 from app.wording import quantities
@@ -175,8 +175,8 @@ def alternatives(resolved: Resolved, *, served: bool) -> Iterator[tuple[str, dic
 def worth(
     options: Iterable[tuple[str, Mapping[str, Any]]],
     measured_s: float,
-    base: Latency,
-    priced: Callable[[Mapping[str, Any]], Latency],
+    base: Ranged,
+    priced: Callable[[Mapping[str, Any]], Ranged],
 ) -> tuple[Change, ...]:
     """The changes that save the most of a measured time, largest first.
 
@@ -188,11 +188,11 @@ def worth(
             after = priced(change)
         except RidgelineError:
             continue
-        saved = 1.0 - after.seconds / base.seconds
+        saved = 1.0 - after.value / base.value
         if not saved > _LEAST:
             continue
         saves_s = saved * measured_s
-        ends = [measured_s - after.high_s, measured_s - after.low_s]
+        ends = [measured_s - after.high, measured_s - after.low]
         low, high = (math.nan, math.nan)
         if all(map(math.isfinite, ends)):
             low, high = min(*ends, saves_s), max(*ends, saves_s)
@@ -241,7 +241,7 @@ def _of_phase(compared: Compared, whole: Mapping[str, Any]) -> TimeReport:
                   whole["predicted_s"], best.seconds, best.run)
         )  # fmt: skip
 
-    def priced(change: Mapping[str, Any]) -> Latency:
+    def priced(change: Mapping[str, Any]) -> Ranged:
         return _step(compared, phase, change)
 
     options = alternatives(resolved, served=False)
@@ -249,7 +249,7 @@ def _of_phase(compared: Compared, whole: Mapping[str, Any]) -> TimeReport:
     return TimeReport(f"a step of {phase}", float(whole["measured_s"]), ranked(parts), changes)
 
 
-def _step(compared: Compared, phase: str, change: Mapping[str, Any]) -> Latency:
+def _step(compared: Compared, phase: str, change: Mapping[str, Any]) -> Ranged:
     """The step of a phase after a change, with other fields as they were filled."""
     found = compared.resolved
     if change:

@@ -10,7 +10,7 @@ import model_registry
 from app.model_inside import layer_tree
 from app.model_inside.operator_detail import mean_graph
 from app.scenario import intervals
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup, source_of
 from app.wording import quantities
@@ -117,22 +117,22 @@ def compared_figures(
     built_time, traced_time = map(operators_latency, steps)
     row = _row(
         "Predicted time of the operators",
-        built_time.seconds,
-        traced_time.seconds,
+        built_time.value,
+        traced_time.value,
         quantities.seconds,
     )
     trusted = {"builder": latency_words(built_time), "trace": latency_words(traced_time)}
     return pd.DataFrame([*rows, {**row, **trusted}])
 
 
-def latency_words(latency: Latency) -> str:
+def latency_words(latency: Ranged) -> str:
     """A latency with its interval: "4.52 ms (80 %: 4.2 to 5.1 ms)"."""
-    return f"{quantities.seconds(latency.seconds)} (80 %: {latency.trust})"
+    return f"{quantities.seconds(latency.value)} (80 %: {latency.trust})"
 
 
-def operators_latency(step: StepEstimate) -> Latency:
+def operators_latency(step: StepEstimate) -> Ranged:
     """The sum of a step's operators with its interval, without host and pipeline wait."""
-    return Latency.total(intervals.of_rows(intervals.operator_table(step)))
+    return Ranged.total(intervals.of_rows(intervals.operator_table(step)))
 
 
 def _row(

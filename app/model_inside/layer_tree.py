@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from app.scenario import intervals
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from genz_core.steps.step import StepEstimate
 from genz_core.types import Op
 
@@ -24,13 +24,13 @@ class GraphLine:
     level: int
     row: int
     operator_class: str
-    latency: Latency
+    latency: Ranged
     open: bool = False
 
     @property
     def seconds(self) -> float:
         """Predicted time of all its runs [s]."""
-        return self.latency.seconds
+        return self.latency.value
 
     @property
     def folds(self) -> bool:
@@ -163,11 +163,11 @@ def _part_lines(
 def _fold(
     name: str, title: str, detail: str, members: Sequence[GraphLine], opened: Collection[str]
 ) -> GraphLine:
-    whole = Latency.total(line.latency for line in members)
+    whole = Ranged.total(line.latency for line in members)
     return GraphLine(name, title, detail, 0, -1, "", whole, name in opened)
 
 
-def _operator(op: Op, row: int, latency: Latency) -> GraphLine:
+def _operator(op: Op, row: int, latency: Ranged) -> GraphLine:
     runs = f"{op.count:,.0f} ×" if op.count != 1 else ""
     return GraphLine(f"op:{row}", op.name, runs, 0, row, op.operator_class, latency)
 

@@ -77,36 +77,38 @@ Table = dict[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
-    """A predicted latency and the ends of its 80 % interval [s], NaN where not validated."""
+class Ranged:
+    """A predicted figure [s, or the unit of its column] and the ends of its 80 % interval, NaN
+    where not validated.
+    """
 
-    seconds: float
-    low_s: float = math.nan
-    high_s: float = math.nan
+    value: float
+    low: float = math.nan
+    high: float = math.nan
 
     @property
     def trust(self) -> str:
-        """The interval for a reader: "18.3 to 41.7 ms", or "not validated"."""
-        return quantities.span(self.low_s, self.high_s)
+        """The interval of a latency for a reader: "18.3 to 41.7 ms", or "not validated"."""
+        return quantities.span(self.low, self.high)
 
     @classmethod
-    def of(cls, seconds: float, interval: Interval | None, bound_s: float = 0.0) -> Latency:
+    def of(cls, seconds: float, interval: Interval | None, bound_s: float = 0.0) -> Ranged:
         low, high = _ends(seconds, interval, bound_s)
         return cls(seconds, float(low), float(high))
 
     @classmethod
-    def total(cls, parts: Iterable[Latency]) -> Latency:
+    def total(cls, parts: Iterable[Ranged]) -> Ranged:
         """Sum with perfectly correlated errors: the ends of the intervals add.
 
         NaN ends if any part that takes time has no interval.
         """
-        timed = [part for part in parts if part.seconds > 0]
+        timed = [part for part in parts if part.value > 0]
         return cls(*(sum(getattr(part, end) for part in timed) for end in cls.__slots__))
 
-    def beyond(self, bound_s: float, factor: float) -> Latency:
-        """The latency with the part beyond its bound multiplied, and its ends likewise."""
-        ends = (self.seconds, self.low_s, self.high_s)
-        return Latency(*(bound_s + factor * (end - bound_s) for end in ends))
+    def beyond(self, bound_s: float, factor: float) -> Ranged:
+        """The figure with the part beyond its bound multiplied, and its ends likewise."""
+        ends = (self.value, self.low, self.high)
+        return Ranged(*(bound_s + factor * (end - bound_s) for end in ends))
 
 
 def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[Any, Any]:
@@ -314,22 +316,22 @@ def token_costs(system: System, devices: Num, served: Mapping[str, Any]) -> dict
     return found
 
 
-def latency(estimate: Estimate, name: str, config: int = 0) -> Latency:
+def latency(estimate: Estimate, name: str, config: int = 0) -> Ranged:
     """A latency of a static batch by the name of its property, "ttft_s"."""
     names = ("ttft_s", "tpot_s", "e2e_s") if name == "e2e_s" else (name,)
     seconds = {one: float(getattr(estimate, one)[config]) for one in names}
     bounds = {one: float(values[config]) for one, values in bounds_of(estimate).items()}
     known = {figure: single(one, config) for figure, one in of_batch(estimate).items()}
     columns = beside(seconds, known, bounds)
-    return Latency(*(float(columns[one]) for one in (name, *ends(name))))
+    return Ranged(*(float(columns[one]) for one in (name, *ends(name))))
 
 
-def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Latency:
+def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Ranged:
     """The whole step of "prefill" or "decode"."""
     step = estimate.prefill if phase == "prefill" else estimate.decode
     name = "prefill_s" if phase == "prefill" else "decode_step_s"
     bound = float(step.bound_total_s[config])
-    return Latency.of(float(step.total_s[config]), single(of_batch(estimate)[name], config), bound)
+    return Ranged.of(float(step.total_s[config]), single(of_batch(estimate)[name], config), bound)
 
 
 # ------------------------------------------------------------------------------- operators
@@ -352,8 +354,8 @@ def _operator_table(step: StepEstimate, config: int) -> Table:
     ops = (step.op(row, config) for row in range(len(step.graph.ops)))
     ranges = [of_operator(pricer, op) for op in ops]
     columns = (table["predicted_s"], ranges, table["bound_s"])
-    rows = [Latency.of(*row) for row in zip(*columns, strict=True)]
-    return table | {end: [getattr(row, end) for row in rows] for end in ("low_s", "high_s")}
+    rows = [Ranged.of(*row) for row in zip(*columns, strict=True)]
+    return table | {"low_s": [row.low for row in rows], "high_s": [row.high for row in rows]}
 
 
 def of_operator(pricer: Pricer, op: Op) -> Interval | None:
@@ -368,12 +370,12 @@ def of_operator(pricer: Pricer, op: Op) -> Interval | None:
     return load_operator_interval(constants.operator, constants.fit, pricer.engine.name)
 
 
-def of_rows(table: Mapping[str, Sequence[Any]]) -> list[Latency]:
+def of_rows(table: Mapping[str, Sequence[Any]]) -> list[Ranged]:
     """The latency of each row of `operator_table`, over all its runs."""
-    return list(map(Latency, table["predicted_s"], table["low_s"], table["high_s"]))
+    return list(map(Ranged, table["predicted_s"], table["low_s"], table["high_s"]))
 
 
-def by_class(step: StepEstimate, config: int = 0) -> dict[str, Latency]:
+def by_class(step: StepEstimate, config: int = 0) -> dict[str, Ranged]:
     """A step's time by operator class, with "host" for host and pipeline; the entries sum to it.
 
     The correction by measured runs scales all time beyond the operators' bounds equally.
@@ -383,8 +385,8 @@ def by_class(step: StepEstimate, config: int = 0) -> dict[str, Latency]:
     latencies = (latency.beyond(float(bound), learned) for latency, bound in pairs)
     rows = list(zip(table["class"], latencies, strict=True))
     classes = {
-        kind: Latency.total(latency for name, latency in rows if name == kind)
+        kind: Ranged.total(latency for name, latency in rows if name == kind)
         for kind in dict.fromkeys(table["class"])
     }
     host_s = float(step.host_s[config] + step.pipeline_s[config])
-    return classes | {"host": Latency(host_s * learned)}
+    return classes | {"host": Ranged(host_s * learned)}

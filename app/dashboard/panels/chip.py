@@ -14,7 +14,7 @@ from app.dashboard.widgets import pick, saying_errors, slide
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -49,7 +49,7 @@ def chip_panel(setup: Setup) -> None:
             columns["all of it"] = _figures(replace(setup, scenario=question), chip)
         if made:
             st.markdown(f"**{plain(system.name)}** with {', '.join(made)}:")
-        table = {label: {name: Latency(*3 * [found[name]]) for name in FIGURES if found["fits"]}
+        table = {label: {name: Ranged(*3 * [found[name]]) for name in FIGURES if found["fits"]}
                  for label, found in columns.items()}  # fmt: skip
         st.table(display_tables.comparison_words(table).fillna(NONE))
         if not list(columns.values())[-1]["fits"]:

@@ -19,7 +19,7 @@ from app.decide.loads import load_words, under_load
 from app.decide.measured_versions import measured_of, usual_versions
 from app.scenario import intervals
 from app.scenario.encoder_figures import phases_of
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
@@ -94,7 +94,7 @@ def compared(axis: str, base: Setup) -> list[str]:
 
 
 @caches.by_setup(128)
-def _figures(setup: Setup) -> dict[str, Latency]:
+def _figures(setup: Setup) -> dict[str, Ranged]:
     loaded = replace(setup, scenario=under_load(setup.scenario))
     return model.figures(completed(as_calibrated(caches.resolved(loaded)), {}))
 

@@ -23,7 +23,7 @@ from app.dashboard.widgets import choose, draw_table, say_error
 from app.decide.loads import load_words
 from app.scenario import intervals, summary
 from app.scenario.encoder_figures import of_kind, phases_of
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.setup import Setup, setup_from
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
@@ -103,7 +103,7 @@ def _figures(setups: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> 
     return display_tables.comparison_numbers(table)
 
 
-def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Latency]:
+def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Ranged]:
     """The figures of a scenario's load; those of the estimate for a static batch or a trace."""
     batch = summary.facts(caches.deployed(as_batch(setup)), estimate).row()
     if setup.scenario.kind in _STATIC:
@@ -143,7 +143,7 @@ def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
         before, after = (parts_of(step) for step in steps)
     else:
         before, after = (
-            {kind: one.seconds for kind, one in intervals.by_class(step).items()} for step in steps
+            {kind: one.value for kind, one in intervals.by_class(step).items()} for step in steps
         )
     totals = [sum(before.values()), sum(after.values())]
     title = f"{phase.capitalize()} step, {first} to {second} by {by}"

@@ -128,7 +128,7 @@ def predicted_beside_measured(run: str) -> None:
     estimate = run_store.own_estimate(store, run)[0] if store else None
     for phase, timing in store.load(run).phases.items() if store and estimate else ():
         if estimate and phase in phases_of(estimate.model):
-            predicted, measured = step_latency(estimate, phase).seconds, timing.median_s
+            predicted, measured = step_latency(estimate, phase).value, timing.median_s
             told = {"predicted": predicted, "measured": measured, "phase": phase.capitalize()}
             change = quantities.change(predicted, measured)
             st.markdown(page_text("predicted and measured", **told, change=change))

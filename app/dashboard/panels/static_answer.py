@@ -14,7 +14,7 @@ from app.dashboard.widgets import card
 from app.decide.loads import load_words
 from app.scenario import intervals
 from app.scenario.encoder_figures import phases_of
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import facts, parts_of, step_of
@@ -129,7 +129,7 @@ def _charts(estimate: Estimate) -> dict[str, Figure]:
     totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
     latencies = {
         label: {
-            "bound": Latency(float(getattr(estimate, f"bound_{name}_s")[0])),
+            "bound": Ranged(float(getattr(estimate, f"bound_{name}_s")[0])),
             "predicted": intervals.latency(estimate, f"{name}_s"),
         }
         for label, name in zip(_metrics(estimate).values(), ("ttft", "tpot"), strict=False)

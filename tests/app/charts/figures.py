@@ -13,7 +13,7 @@ from app.charts.figure import Figure
 from app.dashboard import caches
 from app.question.question import Question
 from app.scenario import intervals
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.levers import PHASES
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
@@ -22,10 +22,10 @@ LOOKS = {"light": style.LIGHT, "dark": style.DARK}
 both_looks = pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 ESTIMATE = caches.priced(Setup())
 H100 = hardware_db.load("h100")
-WHOLE = Latency(0.0075, 0.006, 0.01)
+WHOLE = Ranged(0.0075, 0.006, 0.01)
 LATENCIES = {
-    "TTFT": {"bound": Latency(0.01), "predicted": Latency(0.02, 0.015, 0.03)},
-    "TPOT": {"bound": Latency(0.001), "predicted": Latency(0.002)},
+    "TTFT": {"bound": Ranged(0.01), "predicted": Ranged(0.02, 0.015, 0.03)},
+    "TPOT": {"bound": Ranged(0.001), "predicted": Ranged(0.002)},
 }
 #: Seconds by cause that sum to `WHOLE`.
 CAUSES = {"compute": 0.002, "memory": 0.004, "launch": 0.001, "host": 0.0005, "pipeline": 0.0}

@@ -72,4 +72,4 @@ def test_parts_and_classes_of_a_step_sum_to_its_latency():
         step = step_of(estimate, phase)
         assert sum(parts_of(step).values()) == pytest.approx(float(step.total_s[0]))
         classes = intervals.by_class(step).values()
-        assert sum(latency.seconds for latency in classes) == pytest.approx(float(step.total_s[0]))
+        assert sum(latency.value for latency in classes) == pytest.approx(float(step.total_s[0]))

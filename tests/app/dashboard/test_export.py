@@ -7,7 +7,7 @@ import pytest
 from app.charts import breakdown, style
 from app.dashboard import export
 from app.question.question import Question
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.setup import Setup
 
 PARTS = {"compute": 3e-3, "memory": 2e-3, "overhead": 1e-3}
@@ -15,7 +15,7 @@ SETUP = Setup(Question(engine="vllm", engine_version="0.9.0", batch=64, weights=
 
 
 def figure(look: style.Look):
-    return breakdown.waterfall(PARTS, Latency(6e-3), "Decode step by cause", look)
+    return breakdown.waterfall(PARTS, Ranged(6e-3), "Decode step by cause", look)
 
 
 def test_a_footer_names_model_system_engine_load_and_day():

@@ -14,7 +14,7 @@ from app.charts import style
 from app.decide import comparison
 from app.decide.comparison import HEADLINES, USE_CASES
 from app.question.question import Question
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.scenario import resolve
 from app.scenario.served_rows import served
 from app.scenario.setup import Setup, resolve_setup
@@ -23,11 +23,11 @@ from genz_core.errors import InvalidValue
 BASE = Setup(Question(model="Qwen/Qwen3-32B", engine="vllm", tp=2, concurrency=32))
 
 
-def table_of(**values: float) -> dict[str, dict[str, Latency]]:
+def table_of(**values: float) -> dict[str, dict[str, Ranged]]:
     """A table whose only finite headline is TTFT."""
     return {
-        name: {headline: Latency(math.nan) for headline in HEADLINES}
-        | {"ttft_s": Latency(seconds, 0.9 * seconds, 1.1 * seconds)}
+        name: {headline: Ranged(math.nan) for headline in HEADLINES}
+        | {"ttft_s": Ranged(seconds, 0.9 * seconds, 1.1 * seconds)}
         for name, seconds in values.items()
     }
 
@@ -50,10 +50,10 @@ def test_only_what_is_compared_differs(axis: str, names: tuple[str, ...]):
 def test_figures_are_those_of_serving_the_setup():
     found = comparison.figures(resolve_setup(BASE))
     load = served(resolve(BASE.scenario))
-    assert found["tpot_s"].seconds == pytest.approx(float(load.tpot_s[0]))
-    assert found["tpot_s"].low_s <= found["tpot_s"].seconds <= found["tpot_s"].high_s
+    assert found["tpot_s"].value == pytest.approx(float(load.tpot_s[0]))
+    assert found["tpot_s"].low <= found["tpot_s"].value <= found["tpot_s"].high
     hourly = 2 * resolve(BASE.scenario).system.price_usd_per_hour
-    assert found["usd_per_mtok"].seconds == pytest.approx(
+    assert found["usd_per_mtok"].value == pytest.approx(
         hourly / 3600 / float(load.output_tokens_per_s[0]) * 1e6
     )
 
@@ -62,7 +62,7 @@ def test_what_does_not_fit_is_never_the_best():
     big = Setup(Question(model="meta-llama/Llama-3.1-70B", system="l4", concurrency=1))
     table = {name: comparison.figures(resolve_setup(s)) for name, s in
              {"fits": BASE, "does not": big}.items()}  # fmt: skip
-    assert math.isnan(table["does not"]["ttft_s"].seconds)
+    assert math.isnan(table["does not"]["ttft_s"].value)
     assert comparison.best(table, "ttft_s") is None
 
 
@@ -100,8 +100,8 @@ def test_plotly_reads_the_charts(look):
 
 
 def test_what_nothing_validates_is_never_the_best():
-    known, unknown = Latency(2.0, 1.5, 2.5), Latency(1.0)
-    table = {"a": {"tpot_s": known}, "b": {"tpot_s": Latency(3.0, 2.0, 4.0)},
+    known, unknown = Ranged(2.0, 1.5, 2.5), Ranged(1.0)
+    table = {"a": {"tpot_s": known}, "b": {"tpot_s": Ranged(3.0, 2.0, 4.0)},
              "c": {"tpot_s": unknown}}  # fmt: skip
     assert comparison.best(table, "tpot_s") == "a"
     assert comparison.best({"a": {"tpot_s": known}, "c": {"tpot_s": unknown}}, "tpot_s") is None

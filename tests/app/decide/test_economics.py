@@ -51,7 +51,7 @@ def test_one_load_has_one_price_everywhere():
     """Economics, comparison, plan and frontier give the same dollars for 64 users."""
     given = {"model": "Qwen/Qwen3-32B", "engine": "vllm", "tp": 2, "concurrency": 64}
     account_ = economics.economics(ask("economics", given))["ways"]["rented"]["usd_per_mtok"]
-    compared = comparison.figures(resolve(SCENARIO))["usd_per_mtok"].seconds
+    compared = comparison.figures(resolve(SCENARIO))["usd_per_mtok"].value
     one = {"devices": 2, "pp": 1, "max_num_seqs": 0, "simulate": False, "pools": "aggregated"}
     planned = plan(ask("plan", given | one)).best["usd_per_mtok"]
     (curve,), _ = frontiers.curves(ask("plan", given | one))

@@ -40,8 +40,8 @@ def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
     assert {"gemm", "attention", "norm"} <= set(predicted.index)
     for name, row in predicted.iterrows():
         latency = intervals.by_class(step)[name]
-        assert (row["low_s"], row["high_s"]) == pytest.approx((latency.low_s, latency.high_s))
-        assert row["inside"] is (latency.low_s <= row["measured_s"] <= latency.high_s)
+        assert (row["low_s"], row["high_s"]) == pytest.approx((latency.low, latency.high))
+        assert row["inside"] is (latency.low <= row["measured_s"] <= latency.high)
 
 
 def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):

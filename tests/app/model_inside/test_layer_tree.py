@@ -83,11 +83,11 @@ def test_the_tree_carries_the_intervals_of_its_operators(system: str) -> None:
     operators = [line for line in whole if not line.folds]
     assert len(operators) > 10
     pairs = [(line.latency, rows[line.row]) for line in operators]
-    assert all(a.seconds == b.seconds and a.trust == b.trust for a, b in pairs)
+    assert all(a.value == b.value and a.trust == b.trust for a, b in pairs)
     parts = [line.latency for line in whole if line.level == 0]
-    total, expected = intervals.Latency.total(parts), builder_and_trace.operators_latency(step)
+    total, expected = intervals.Ranged.total(parts), builder_and_trace.operators_latency(step)
     assert total.trust == expected.trust
-    assert total.seconds == pytest.approx(expected.seconds)
+    assert total.value == pytest.approx(expected.value)
     points = next(t for t in checked(layers.layer_graph(whole, "", LIGHT)).data if t.hovertext)
     assert all(f"80 %: {line.latency.trust}" in hover
                for line, hover in zip(whole, points.hovertext, strict=True))  # fmt: skip

@@ -13,7 +13,7 @@ from app.dashboard import caches, display_tables, load_curves
 from app.question import comparison
 from app.question.question import Question
 from app.scenario import intervals, points_file, served_rows, summary
-from app.scenario.intervals import Latency
+from app.scenario.intervals import Ranged
 from app.scenario.levers import PHASES
 from app.scenario.scenario import estimate, estimate_resolved, resolve
 from app.scenario.served_rows import served
@@ -86,10 +86,10 @@ def test_the_interval_of_each_operator_holds_its_prediction(tier: str, phase: st
     scenario = ON_THREE_TIERS[tier]
     assert resolve(scenario).system.latency.tier == tier
     rows = intervals.of_rows(intervals.operator_table(getattr(estimate(scenario), phase)))
-    busy = [row for row in rows if row.seconds]
+    busy = [row for row in rows if row.value]
     assert busy
     for row in busy:
-        assert row.low_s <= row.seconds <= row.high_s
+        assert row.low <= row.value <= row.high
 
 
 def test_an_operator_is_known_best_where_its_device_was_measured():
@@ -110,17 +110,17 @@ def test_a_class_adds_the_intervals_of_its_operators():
     rows = [(one, bound) for kind, one, bound in latencies if kind == "gemm"]
     whole = intervals.by_class(step)["gemm"]
     factor = step.learned_factor()
-    ends = [bound + factor * (row.high_s - bound) for row, bound in rows]
-    assert whole.high_s == pytest.approx(sum(ends))
+    ends = [bound + factor * (row.high - bound) for row, bound in rows]
+    assert whole.high == pytest.approx(sum(ends))
     # the host was not measured separately
-    assert math.isnan(intervals.by_class(step)["host"].low_s)
+    assert math.isnan(intervals.by_class(step)["host"].low)
 
 
 def test_one_operator_without_an_interval_leaves_its_sum_without_one():
-    known, unknown, idle = Latency(2.0, 1.0, 3.0), Latency(1.0), Latency(0.0)
-    assert Latency.total([known, idle]) == known
-    assert Latency.total([known, unknown]).trust == quantities.NOT_VALIDATED
-    assert Latency.total([known, unknown]).seconds == 3.0
+    known, unknown, idle = Ranged(2.0, 1.0, 3.0), Ranged(1.0), Ranged(0.0)
+    assert Ranged.total([known, idle]) == known
+    assert Ranged.total([known, unknown]).trust == quantities.NOT_VALIDATED
+    assert Ranged.total([known, unknown]).value == 3.0
 
 
 def not_validated(step) -> set[str]:
@@ -128,7 +128,7 @@ def not_validated(step) -> set[str]:
     return {
         name
         for name, one in zip(table["name"], intervals.of_rows(table), strict=True)
-        if one.seconds and math.isnan(one.low_s)
+        if one.value and math.isnan(one.low)
     }
 
 
@@ -198,21 +198,21 @@ def test_a_step_is_known_no_better_than_measured_steps_say():
     asked = resolve(Question(batch=8, engine="trtllm"))
     found = intervals.step_latency(estimate_resolved(asked), "decode")
     measured = load_interval("e2e", "measured", asked.engine)
-    assert found.low_s / found.seconds == pytest.approx(measured.low)
-    assert found.high_s / found.seconds == pytest.approx(measured.high)
+    assert found.low / found.value == pytest.approx(measured.low)
+    assert found.high / found.value == pytest.approx(measured.high)
 
 
 def test_no_interval_reaches_below_the_speed_of_light():
     priced = estimate(Question(engine="vllm"))
     bound = float(priced.bound_ttft_s[0])
-    found = Latency.of(float(priced.ttft_s[0]), Interval(0.1, 1.5, 20), bound)
-    assert found.low_s == pytest.approx(bound)
+    found = Ranged.of(float(priced.ttft_s[0]), Interval(0.1, 1.5, 20), bound)
+    assert found.low == pytest.approx(bound)
     for step in (priced.prefill, priced.decode):
         table = intervals.operator_table(step)
         rows = zip(intervals.of_rows(table), table["bound_s"], strict=True)
-        assert all(row.low_s >= bound for row, bound in rows if row.seconds)
+        assert all(row.low >= bound for row, bound in rows if row.value)
     # the interval contains the prediction
-    assert Latency.of(2.0, Interval(0.5, 1.5, 20), 3.0).low_s == 2.0
+    assert Ranged.of(2.0, Interval(0.5, 1.5, 20), 3.0).low == 2.0
 
 
 def test_no_interval_under_load_reaches_below_the_speed_of_light():
