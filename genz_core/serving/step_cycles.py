@@ -245,7 +245,7 @@ class StepCycles:
     @property
     def gathers(self) -> bool:
         """Whether requests gather on their way back while prompts have steps of their own."""
-        return self.closed and not self.mixed and not np.any(self.batch_wait > 0)
+        return self.closed and not self.mixed and not self.batch_wait.any()
 
     def _gathered(self, step: Array, prompts: Array) -> Gathered:
         """How the prompts of a closed loop are grouped if prefill has priority.
@@ -285,6 +285,8 @@ class StepCycles:
         On several ranks one per rank, otherwise at most as many as fill a step.  prompts: new
         prompts per step of a rank.
         """
+        if not self.batch_wait.any():
+            return np.ones_like(prompts)
         ranks = self.times.ranks
         most = np.where(ranks > 1, ranks, np.maximum(self.times.sizes.tokens / self.isl, 1.0))
         return np.minimum(1.0 + prompts * ranks * self.batch_wait, most)
@@ -300,6 +302,8 @@ class StepCycles:
         """Mean decode steps that a prompt waits for the others of its group: the first waits for
         all that follow, the last for none.
         """
+        if not self.batch_wait.any():
+            return np.zeros_like(prompts)
         group = self.group(prompts)
         arriving = np.maximum(prompts * self.times.ranks, 1e-12)
         window = np.minimum((group - 1.0) / arriving, self.batch_wait)
@@ -325,7 +329,7 @@ def largest(mean: Array, of: Array) -> tuple[Array, Array]:
     """P(any), and the mean of the largest of `of` Poisson numbers with this mean, given any."""
     any_at_all = -np.expm1(-mean * of)
     safe = np.maximum(any_at_all, 1e-300)
-    if np.all(of == 1.0):
+    if (of == 1.0).all():
         return any_at_all, np.where(mean > 1e-12, mean / safe, 1.0)
     few = np.minimum(mean, _MANY)
     term = below = np.exp(-few)

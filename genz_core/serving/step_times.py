@@ -141,7 +141,7 @@ class StepTimes:
             decodes: sequences that decode on the rank.  tokens: of prompts there.
             elsewhere: prompt tokens on each of the other ranks.
         """
-        if not decodes.shape == tokens.shape == elsewhere.shape:
+        if not decodes.ndim == tokens.ndim == elsewhere.ndim:
             decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
         if not (tokens > 0).any():
             return self.of_decodes(decodes)
