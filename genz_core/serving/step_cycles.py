@@ -89,9 +89,10 @@ class StepCycles:
 
         users: open requests per rank, [configs].
         """
+        alike = bool((correction.prompts == 1.0).all())
         return replace(
             self,
-            times=replace(self.times, prompts=correction.prompts),
+            times=replace(self.times, prompts=1.0 if alike else correction.prompts),
             host_s=self.host_s / correction.steps,
             wait=correction.wait,
             users=users,
@@ -108,14 +109,20 @@ class StepCycles:
 
     def _lane(self, decodes: Array, tokens: Array, elsewhere: Array) -> tuple[Array, Array]:
         """Latency and stage time of a step of one lane [s]."""
-        each = decodes / self.lanes * self.fullest_lane
-        part = np.where(decodes > 0, np.maximum(each, 1.0), 0.0)
         if self.mixed:
-            return self.times(part, tokens, elsewhere)
-        none = np.zeros_like(part)
-        latency, stage = self.times(part, none, none)
-        prompt, prompt_stage = self.times(none, tokens, elsewhere)
+            return self.times(self._of_lane(decodes), tokens, elsewhere)
+        latency, stage = self.plain(decodes)
+        prompt, prompt_stage = self.times(np.zeros_like(decodes), tokens, elsewhere)
         return latency + prompt, stage + prompt_stage
+
+    def plain(self, decodes: Array) -> tuple[Array, Array]:
+        """Latency and stage time of a step of one lane without prompts [s]."""
+        return self.times.of_decodes(self._of_lane(decodes))
+
+    def _of_lane(self, decodes: Array) -> Array:
+        """Decodes of the fullest lane, at least one where there is any."""
+        each = decodes / self.lanes * self.fullest_lane
+        return np.where(decodes > 0, np.maximum(each, 1.0), 0.0)
 
     def cycle_s(self, decodes: Array, tokens: Array, elsewhere: Array | None = None) -> Array:
         """Time of a cycle in which all lanes have the same contents [s].
@@ -128,11 +135,6 @@ class StepCycles:
     def _of_lanes(self, latency: Array, stage: Array) -> Array:
         """Time of a cycle of lanes whose steps have this latency and stage time [s]."""
         return np.maximum(latency, self.lanes * stage)
-
-    def plain(self, decodes: Array) -> tuple[Array, Array]:
-        """Latency and stage time of a step of one lane without prompts [s]."""
-        none = np.zeros_like(decodes)
-        return self._lane(decodes, none, none)
 
     @property
     def fullest_lane(self) -> Array | float:
