@@ -18,27 +18,16 @@ def p_norm(p: float, *times: Num) -> Array:
     """Time of stages that overlap partially, (sum t_i^p)^(1/p) [unit of `times`].
 
     The sum at p = 1 (no overlap), the maximum as p grows (perfect overlap).  Terms are scaled by
-    the largest, so that no power over- or underflows.  Large arrays are changed in place: the
-    arithmetic takes less time than new memory.
+    the largest, so that no power over- or underflows.
     """
-    first, *others = (number(time) for time in times)
-    peak = reduce(np.maximum, others, first)
+    arrays = [number(time) for time in times]
+    peak = reduce(np.maximum, arrays)
     safe = np.maximum(peak, _LEAST)
-    if len(others) == 1:  # the ratio of the larger one to itself is one
-        total = np.minimum(first, *others)
-        total /= safe
-        total **= p
-        total += 1.0
-    else:
-        total = first / safe
-        total **= p
-        for other in others:
-            term = other / safe
-            term **= p
-            total += term
-    total **= 1.0 / p
-    total *= peak
-    return number(total)
+    if len(arrays) == 2:  # the ratio of the larger one to itself is one
+        total = 1.0 + (np.minimum(*arrays) / safe) ** p
+        return number(peak * total ** (1.0 / p))
+    total = reduce(np.add, ((array / safe) ** p for array in arrays))
+    return number(peak * total ** (1.0 / p))
 
 
 def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Array:

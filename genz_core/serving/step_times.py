@@ -141,7 +141,8 @@ class StepTimes:
             decodes: sequences that decode on the rank.  tokens: of prompts there.
             elsewhere: prompt tokens on each of the other ranks.
         """
-        decodes, tokens, elsewhere = _aligned(decodes, tokens, elsewhere)
+        if not decodes.ndim == tokens.ndim == elsewhere.ndim:
+            decodes, tokens, elsewhere = _aligned(decodes, tokens, elsewhere)
         if not (tokens > 0).any():
             return self.of_decodes(decodes)
         device = self._device_s(decodes, tokens, elsewhere)
