@@ -67,7 +67,7 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
             "share of gap": number(format="percent", help="Share of the phase's gap, signed"),
         },
     )  # fmt: skip
-    names = {"system": plain(priced.system), "engine": plain(priced.engine)}
+    names = {name: plain(getattr(priced.estimate, name).name) for name in ("system", "engine")}
     st.caption(page_text("operators and launches", **names))
     table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
     export.downloads("measured", figures, table, setup)
