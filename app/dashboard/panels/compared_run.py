@@ -82,12 +82,12 @@ def kept_run() -> tuple[Store, str]:
     return named[run][0], run
 
 
-def own_pricing() -> Priced:
-    """Draw the choice of a stored run and a description of it; returns it with the inputs of its
-    prediction.
+def own_pricing() -> Priced | None:
+    """Draw the choice of a stored run and a description of it; returns it with its estimate, None
+    for a sweep or a run over prompts, whose predictions are drawn or are in its report.
 
-    These are its own model, system and engine, or with a warning the scenario's if those are
-    unknown here.
+    The estimate is of its own model, system and engine, or with a warning of the scenario's if
+    those are unknown here.
     """
     store, identity = kept_run()
     chosen = store.load(identity)
@@ -98,7 +98,7 @@ def own_pricing() -> Priced:
     if chosen.facts.get("prompts") and load is None:
         words = "prompts of different lengths: its report shows each beside its prediction."
         st.info(f"It ran {plain(ran)}, {words}", icon=":material/format_list_bulleted:")
-        st.stop()
+        return None
     own, context = run_store.own_estimate(store, identity)
     if chosen.steps and context.model is not None and context.system is not None:
         st.caption(f"It ran {plain(ran)}; the prediction is for {plain(context.system.name)}.")
@@ -117,7 +117,7 @@ def own_pricing() -> Priced:
         context = RunContext(resolved.model, resolved.system, resolved.engine)
     st.caption(page_text("swept"))
     show_sweep(priced_sweep(chosen, context))
-    st.stop()
+    return None
 
 
 def report_pricing(uploaded: Sequence[Report]) -> Priced:
