@@ -33,7 +33,7 @@ def main() -> None:
         elif kind == "batch":
             setup = _static(setup)
         elif reads:
-            reading_load(setup, resolved, export.look())
+            reading_load(setup, resolved)
         else:
             setup, load, (figures, table) = load_answer(setup, resolved)
             _foot("answer", setup, figures, table, page_text("under load"),
