@@ -40,8 +40,7 @@ _SOON, _NEVER = "being simulated", "not simulated"
 
 def page(setup: Setup) -> None:
     """Draw the inputs of a plan and its answer."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        search_form.opener()
+    search_form.opener()
     with sidebar.stopping():
         searched = search_form.searched(setup)
         several, left_open = dict(searched.several), strip.left_open(searched.query())
@@ -85,7 +84,8 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
         ),
     }  # fmt: skip
     if pending == _SOON:
-        tabs |= dict.fromkeys(("Start it", "Check it", "Download"), _follows)
+        follows = "Available once the plans have been simulated."
+        tabs |= dict.fromkeys(("Start it", "Check it", "Download"), lambda: st.caption(follows))
     draw_tabs(tabs, "plan_tab")
     if pending == _SOON:
         return
@@ -111,10 +111,6 @@ def _simulated(searched: Searched, closed: Planned) -> tuple[Planned, str]:
 
 def _none(named: Named) -> str:
     return f"{capital(none_words(named))}."
-
-
-def _follows() -> None:
-    st.caption("Available once the plans have been simulated.")
 
 
 # ------------------------------------------------------------------------------- the best
@@ -265,12 +261,11 @@ def _others(named: Named) -> None:
     rows = [
         {
             "family": other["family"],
-            "nearest": f"{other['nearest']['devices']} devices, {shape(other['nearest'])}"
-            if other.get("nearest")
-            else "–",
+            "nearest": f"{near['devices']} devices, {shape(near)}" if near else None,
             "why it loses": other["why"],
         }
         for other in named["others"]
+        for near in [other.get("nearest")]
     ]
     if rows:
         draw_table(rows, "plan_others")
