@@ -39,10 +39,8 @@ def controls() -> tuple[float, bool]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         level = choose("Interval", list(LEVELS), "benchmark_level",
                        help=page_text("interval"))  # fmt: skip
-        simulate = st.toggle(
-            "Simulate percentiles", key="benchmark_simulate",
-            help="Simulates the requests of every run; simulated latencies have no interval.",
-        )  # fmt: skip
+        help_ = page_text("simulated results")
+        simulate = st.toggle("Simulate percentiles", key="benchmark_simulate", help=help_)
     return LEVELS[level], simulate
 
 

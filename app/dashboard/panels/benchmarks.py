@@ -68,12 +68,7 @@ def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> N
             st.session_state[_GIVEN] = {name: value for name, value in said.items() if value}
             st.rerun()
     if needed:
-        st.caption(
-            "The form is filled in from the sample's source. Press Predict."
-            if proposed
-            else "The form starts from the sidebar's scenario. Enter what you ran, then press "
-            "Predict."
-        )
+        st.caption(page_text("form of a sample") if proposed else page_text("form of a result"))
 
 
 def _field(name: str, assumed: str, proposed: Mapping[str, Any]) -> Any:

@@ -175,10 +175,7 @@ def own_runs_panel() -> None:
     st.caption(page_text("own runs"))
     st.caption(sidebar.describe(setup))
     if setup.model_config or setup.system_yaml:
-        st.info(
-            "Runs are stored by name: choose a model and a device from the lists.",
-            icon=":material/info:",
-        )
+        st.info(page_text("runs by name"), icon=":material/info:")
         return
     kind = choose("Measured", list(from_runs.KINDS), "own_kind")
     rows = _runs_form(from_runs.KINDS[kind], "concurrency" if kind == "Under load" else "batch")

@@ -96,8 +96,7 @@ def own_pricing() -> Priced | None:
     over = f", TP {ranks}" if ranks else ""
     ran = f"{chosen.model or chosen.source} with the engine {chosen.engine}{sizes}{over}"
     if chosen.facts.get("prompts") and load is None:
-        words = "prompts of different lengths: its report shows each beside its prediction."
-        st.info(f"It ran {plain(ran)}, {words}", icon=":material/format_list_bulleted:")
+        st.info(page_text("prompts", ran=plain(ran)), icon=":material/format_list_bulleted:")
         return None
     own, context = run_store.own_estimate(store, identity)
     if chosen.steps and context.model is not None and context.system is not None:

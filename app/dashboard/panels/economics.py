@@ -122,9 +122,7 @@ def show(setup: Setup, named: Named) -> None:
     _cards(named, running)
     ways = named["ways"]
     if not ways:
-        st.info("No price is known for this system. State a rent in the sidebar, or the price of a "
-                "device.",
-                icon=":material/payments:")  # fmt: skip
+        st.info(page_text("no price"), icon=":material/payments:")
     figures = _charts(setup.scenario, named, running)
     if ways:
         _tables(ways)
@@ -184,9 +182,7 @@ def _charts(question: Question, named: Named, running: Operation) -> dict[str, A
         figures["caps"] = charts.power_caps(energy["caps"], look)
         figures["power"] = charts.power_parts(energy["by_part_w"], running.tdp_w, look)
     else:
-        st.caption(
-            "No power is known for this system, so there are no figures for energy and power caps."
-        )
+        st.caption(page_text("no power"))
     export.grid("economics", figures, 2, 380)
     return figures
 
@@ -208,7 +204,7 @@ def _tables(ways: Named) -> None:
     for way, found in ways.items():
         if api := found["api"]:
             pays = api["break_even_utilisation"] <= 1.0
-            enough = page_text("it pays" if pays else "it never pays", **api)
+            enough = page_text("it pays", **api) if pays else page_text("it never pays", **api)
             tokens = api["break_even_tokens_per_day"] / 1e6
             told = {"way": way.capitalize(), "tokens": tokens, "enough": enough}
             st.markdown(page_text("break even", **told, **api))

@@ -66,9 +66,7 @@ def show(setup: Setup) -> None:
     if any(curve.vertices(x, y).size for curve in curves):
         _curves(curves, (x, y), targets, setup)
     else:
-        st.warning("No point has both figures: nothing fits, or the price or power of a system is "
-                   "unknown.",
-                   icon=":material/block:")  # fmt: skip
+        st.warning(page_text("no frontier"), icon=":material/block:")
     for left in left_out:
         st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")
 

@@ -10,6 +10,7 @@ import hardware_db
 from app.charts import hardware
 from app.charts.figure import Figure
 from app.dashboard import export, library_tables, own_definitions, sidebar
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
 from app.scenario.setup import Setup
 from app.scenario.system_facts import figure_rows, latency_words, peak_words
@@ -68,12 +69,10 @@ def hardware_panel(words: str, setup: Setup) -> None:
 
 
 def _systems(shown: Mapping[str, System], setup: Setup) -> None:
-    every = library_tables.readable_systems()
     rows = [library_tables.system_row(name, system) for name, system in shown.items()]
     table = pd.DataFrame(rows)
-    st.caption(
-        f"{len(table)} of {len(every)} systems; peaks are dense. Select a row to see its sources."
-    )
+    every = len(library_tables.readable_systems())
+    st.caption(page_text("systems", shown=len(table), all=every))
     number = st.column_config.NumberColumn(format="%.4g")
     event = draw_table(
         table, "systems_table",

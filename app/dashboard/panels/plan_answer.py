@@ -213,9 +213,7 @@ def _chart(searched: Searched, answer: Answer) -> None:
         x, y = search_form.chosen_axes("plan")
     shown = points(answer, ACROSS[x], UPWARDS[y])
     if not shown.series:
-        st.info("No candidate has both figures, because the price or power of the systems is "
-                "unknown.",
-                icon=":material/info:")  # fmt: skip
+        st.info(page_text("no candidates"), icon=":material/info:")
         return
     key = f"plan-candidates-{x}-{y}"
     figure = charts.candidates(shown, export.look())

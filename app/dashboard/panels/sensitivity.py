@@ -98,8 +98,7 @@ def needed(setup: Setup) -> None:
     """Draw the targets, and what hardware would meet them."""
     target = ", ".join(setup.scenario.target)
     if not target:
-        st.info("Set targets on mean TTFT and TPOT in the form: tpot < 20ms, ttft < 500ms.",
-                icon=":material/flag:")  # fmt: skip
+        st.info(page_text("no targets"), icon=":material/flag:")
         return
     with saying_errors():
         _show_needed(_requirement(setup, target))

@@ -56,8 +56,7 @@ def _show(found: Study, figure: str) -> None:
         chart = charts.bars(found.rows, figure, found.title, export.look())
         export.chart(chart, f"study-{figure}")
     else:
-        st.info("No combination has this figure: nothing runs, or no price or power is known.",
-                icon=":material/info:")  # fmt: skip
+        st.info(page_text("no combination"), icon=":material/info:")
     draw_table([_words(row) for row in found.rows], "study_table")
     st.caption(page_text("studies"))
 

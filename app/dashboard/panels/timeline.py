@@ -62,9 +62,7 @@ def show_timeline(report: Report) -> None:
     """Draw the streams over time, and below them the figures of the visible span."""
     prepared = _prepared(report)
     if not len(prepared.events.lane):
-        st.info(
-            "This report is a summary: it has the durations of kernels, but not their start times."
-        )
+        st.info(page_text("no start times"))
         return
     if st.session_state.get("timeline_of") != report.label:
         _look_at(None)
@@ -212,11 +210,8 @@ def _found(events: bars.Events, words: str) -> None:
             "stream": [hits.lanes[lane] for lane in hits.lane[longest]],
         }
     )
-    total = quantities.seconds(float((hits.end_s - hits.start_s).sum()))
-    st.markdown(
-        f"**Found:** {len(hits.lane):,} events, {total}; the longest are listed, select a "
-        "row to zoom to it"
-    )
+    total = float((hits.end_s - hits.start_s).sum())
+    st.markdown(page_text("found events", events=len(hits.lane), total=total))
     _rows_that_zoom(table, "timeline_found", _AROUND_ONE)
 
 
