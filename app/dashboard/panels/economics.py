@@ -93,8 +93,8 @@ def account_form(setup: Setup) -> tuple[Setup, PowerModel]:
                 **{name: _share(name) for name in ("idle", "compute", "memory", "links")}
             )
         shares = ", ".join(f"{share:g}" for share in DAY)
-        said = {"placeholder": shares, "help": ASSUMED["day"], "max_chars": 400}
-        prices["day"] = control("day", key="economics_day", **said)
+        prices["day"] = control("day", key="economics_day", placeholder=shares,
+                                help=ASSUMED["day"], max_chars=400)  # fmt: skip
     question = replace(under_load(setup.scenario), **prices)
     return replace(setup, scenario=question), power
 

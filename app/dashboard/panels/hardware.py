@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 import hardware_db
 from app.charts import hardware
-from app.charts.figure import Figure
 from app.dashboard import export, library_tables, own_definitions, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
@@ -49,16 +49,14 @@ def hardware_panel(words: str, setup: Setup) -> None:
     systems = found(words)
     vendors = sorted({system.vendor for system in systems.values()})
     kinds = [kind for kind in hardware.KINDS if any(s.kind == kind for s in systems.values())]
+    usual: dict[str, Any] = {"placeholder": "All", "bind": "query-params", "width": 320}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        wanted = st.multiselect(
-            "Vendor", vendors, placeholder="All", key="vendor", bind="query-params", width=320
-        )
-        shape = st.multiselect("Kind", kinds, format_func=hardware.KINDS.get, placeholder="All",
-                               key="kind", bind="query-params", width=320)  # fmt: skip
+        wanted = st.multiselect("Vendor", vendors, key="vendor", **usual) or vendors
+        shapes = st.multiselect("Kind", kinds, key="kind", format_func=hardware.KINDS.get, **usual)
     shown = {
         name: system
         for name, system in systems.items()
-        if (not wanted or system.vendor in wanted) and (not shape or system.kind in shape)
+        if system.vendor in wanted and system.kind in (shapes or kinds)
     }
     if shown:
         _systems(shown, setup)
@@ -105,8 +103,7 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
                 "value": st.column_config.NumberColumn(format="%.6g"),
             },
         )  # fmt: skip
-    figures: dict[str, Figure] = {"systems": figure}
-    export.downloads("systems", figures, table, setup)
+    export.downloads("systems", {"systems": figure}, table, setup)
 
 
 def _chosen(name: str, system: System) -> None:
@@ -116,12 +113,11 @@ def _chosen(name: str, system: System) -> None:
     if system.links:
         st.caption(f"Links: {plain(library_tables.wiring_words(system))}.")
     st.caption(f"{peak_words(system)} {plain(latency_words(system))}")
-    notes = system.assumptions
-    if notes:
+    if notes := [f"- {plain(note)}" for note in system.assumptions]:
         st.caption("Assumed, because the datasheet does not state it:")
-        st.caption("\n".join(f"- {plain(note)}" for note in notes[:_SHOWN]))
-    if len(notes) > _SHOWN:
-        st.caption(f"and {len(notes) - _SHOWN} more, of kind *assumed* in the table below.")
+        st.caption("\n".join(notes[:_SHOWN]))
+    if more := notes[_SHOWN:]:
+        st.caption(f"and {len(more)} more, of kind *assumed* in the table below.")
 
 
 def _own() -> None:
