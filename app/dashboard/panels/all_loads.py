@@ -29,9 +29,6 @@ def all_loads(setup: Setup) -> None:
     """Draw throughput over the load and the trade against interactivity, with their table.
 
     setup: one that can run.
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
     """
     asked = load_of(setup)
     setup = under(setup, asked)

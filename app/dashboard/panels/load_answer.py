@@ -31,9 +31,6 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     """Draw the figures of a load and latency over loads; returns setup, load, charts and table.
 
     The setup is as `does_not_fit.runnable` gives it.
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
     """
     setup, load, row = sidebar.gated_load(setup)
     fits = not setup.if_fitted
@@ -136,12 +133,7 @@ def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
 
 
 def reading_load(setup: Setup, resolved: Resolved) -> None:
-    """Draw the figures of a model that generates nothing at the question's load, and latency and
-    rate over the load.
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
-    """
+    """Draw the figures of a model that generates nothing, and latency and rate over the load."""
     setup, load, row = sidebar.gated_load(setup)
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     st.markdown(f"At **{load.words}**, each request processed in one pass:")
