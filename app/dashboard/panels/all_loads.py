@@ -60,7 +60,6 @@ def all_loads(setup: Setup) -> None:
 
 
 def _runs_behind(setup: Setup) -> None:
-    """Draw the runs behind the figures of a load."""
     resolved = caches.deployed(setup)
     rows = behind.runs_behind(resolved)
     with st.expander(

@@ -101,9 +101,6 @@ def show_filled(runs: Sequence[Deployment]) -> None:
     say_each(differ, st.warning, icon=":material/report:")
 
 
-# ------------------------------------------------------------------------------- the comparison
-
-
 #: Icons of sentences by the kind of their finding.
 _MARKS = {
     "sum": ":material/report:", "bound": ":material/report:", "summary": ":material/balance:",

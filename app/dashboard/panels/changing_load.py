@@ -100,9 +100,6 @@ def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
         start(JOB, work, (setup, query, extras), label, SIMULATING)
 
 
-# ------------------------------------------------------------------------------- results
-
-
 def _say(document: Mapping[str, Any]) -> None:
     for sentence in document["sentences"]:
         note = sentence.startswith("Note: ")

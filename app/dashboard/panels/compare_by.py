@@ -114,7 +114,6 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
 
 
 def _versions(base: Setup, names: Sequence[str]) -> None:
-    """Draw the measurements of each version, and a note on its era."""
     resolved = caches.resolved(base)
     st.subheader(f"Measured of {plain(resolved.engine.name)}", anchor=False)
     table = pd.DataFrame(measured_of(resolved, names))

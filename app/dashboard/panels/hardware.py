@@ -42,10 +42,7 @@ def found(words: str) -> dict[str, System]:
 
 
 def hardware_panel(words: str, setup: Setup) -> None:
-    """Draw the systems of a search as a table and a chart, the chosen one, and a form for another.
-
-    words: casefolded, "" for all.
-    """
+    """Draw the systems of a search, the chosen one, and a form for another."""
     systems = found(words)
     vendors = sorted({system.vendor for system in systems.values()})
     kinds = [kind for kind in hardware.KINDS if any(s.kind == kind for s in systems.values())]
@@ -121,7 +118,6 @@ def _chosen(name: str, system: System) -> None:
 
 
 def _own() -> None:
-    """Draw the form and the upload box for a visitor's own system."""
     typed, pasted = st.tabs(["Form", "YAML"])
     with typed, st.form("hardware_form"):
         called = st.text_input("Name", "My accelerator", max_chars=60)

@@ -54,9 +54,6 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
 
 
-# ------------------------------------------------------------------------------- figures
-
-
 def _cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) -> None:
     """Draw the latencies and the throughput of a load with their intervals, and its cost."""
     for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
@@ -102,9 +99,6 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
         if beyond:
             said.append("For percentiles above the median see part Simulate.")
     return " ".join([*said, page_text("ranges", basis=plain(load_curves.basis(setup)))])
-
-
-# ------------------------------------------------------------------------------- targets
 
 
 def latency_bounds(setup: Setup) -> list[Target]:

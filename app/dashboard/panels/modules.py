@@ -39,10 +39,7 @@ def found(words: str) -> list[tuple[str, str]]:
 
 
 def modules_panel(words: str, setup: Setup) -> None:
-    """Draw the choice among the entries of a search, and the chosen one.
-
-    words: casefolded, "" for all.
-    """
+    """Draw the choice among the entries of a search, and the chosen one."""
     names = found(words)
     chosen = st.selectbox("Module", names, format_func=label, key="module_chosen")
     st.caption(page_text("modules", shown=len(names), all=len(stored_names())))

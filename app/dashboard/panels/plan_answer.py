@@ -144,20 +144,14 @@ def _best(named: Named, targets: str, pending: str) -> None:
                 page_text("probability"),
             )
     if pending != _SOON:
-        _beside(named)
+        say_each(map(capital, filter(None, (long_wait(named), *beside(named)))), form="{}.")
+        if found := named["settling"]:
+            st.markdown(f"A measurement that would decide: {plain(found['words'])}.")
+            st.code(found["command"], language="bash", wrap_lines=True)
     said = [f"{priced_words(named)}; ranked by {ranked_words(named)}."]
     said += [f"In closed form, {pending}."] if pending else []
     beyond = plain("; ".join(best["beyond_measurements"]))
     st.caption(" ".join([*said, *([f"No measured run covers {beyond}."] if beyond else [])]))
-
-
-def _beside(named: Named) -> None:
-    """Draw the riskier or safer choice, and the run that would settle it."""
-    for words in filter(None, (long_wait(named), *beside(named))):
-        st.markdown(f"{plain(capital(words))}.")
-    if found := named["settling"]:
-        st.markdown(f"A measurement that would decide: {plain(found['words'])}.")
-        st.code(found["command"], language="bash", wrap_lines=True)
 
 
 def _margin(named: Named, name: str) -> str:
@@ -221,9 +215,6 @@ def _chart(searched: Searched, answer: Answer) -> None:
     more = f" {shown.left_out:,} points are not shown." if shown.left_out else ""
     words = page_text("candidates", faint=shown.faint)
     st.caption(f"{open_point.opened_words()}{words}{more}")
-
-
-# ------------------------------------------------------------------------------- the rest
 
 
 def _plans(named: Named) -> None:

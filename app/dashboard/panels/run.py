@@ -182,8 +182,7 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         st.dataframe(store.compare(*(run.id for run in chosen)), hide_index=True)
         return
     run = chosen[0]
-    folder = store.path(run.id)
-    report = folder / "report.md"
+    report = store.path(run.id) / "report.md"
     if report.is_file():
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
             st.markdown(without_links(report.read_text(encoding="utf-8")))

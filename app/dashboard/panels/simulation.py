@@ -98,7 +98,6 @@ def _pieces(query: Query) -> float:
 
 
 def _show(setup: Setup, answer: Run) -> None:
-    """Draw the figures, charts, table and downloads of a simulation."""
     named = rows.figures(answer)
     q = answer.question
     load = plain(answer.drawn.name) if q.kind == "trace" else load_words(q)
@@ -165,7 +164,6 @@ def _forget_button(answer: Run) -> None:
 
 
 def _downloads(answer: Run, figures: Mapping[str, Any], table: pd.DataFrame, setup: Setup) -> None:
-    """Draw the buttons that save the requests, the charts and the scenario."""
 
     def requests() -> pd.DataFrame:
         return pd.DataFrame(rows.request_columns(answer))

@@ -54,7 +54,6 @@ def show(setup: Setup) -> None:
 
 
 def _show(found: Study, figure: str) -> None:
-    """Draw the chart of a figure of a study, and its table."""
     if any(row.get(figure) is not None for row in found.rows):
         chart = charts.bars(found.rows, figure, found.title, export.look())
         export.chart(chart, f"study-{figure}")

@@ -180,7 +180,6 @@ def _clicked() -> None:
 
 
 def _statistics(report: Report, span: Span) -> None:
-    """Draw figures and kernels of a span."""
     found = window_statistics(report, *span)
     dragged = st.session_state.get(_SELECTED) is not None
     st.markdown("**Selection**" if dragged else "**In view**")
