@@ -7,16 +7,8 @@ import streamlit as st
 
 from app.charts import changes
 from app.charts.figure import Figure
-from app.dashboard import (
-    caches,
-    display_tables,
-    export,
-    load_curves,
-    own_definitions,
-    pinned_scenarios,
-    sidebar,
-)
-from app.dashboard.load_curves import as_batch, batches_words
+from app.dashboard import caches, display_tables, export, own_definitions, pinned_scenarios, sidebar
+from app.dashboard.load_curves import as_batch, batches_words, one_load
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table, say_error
@@ -103,7 +95,7 @@ def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Ranged]:
     batch = summary.facts(caches.deployed(as_batch(setup)), estimate).row()
     if setup.scenario.kind in _STATIC:
         return display_tables.row_figures(batch)
-    row = load_curves.one_load(setup)
+    row = one_load(setup)
     if row["message"]:
         name, message = sidebar.describe(setup), plain(str(row["message"]))
         st.warning(f"{name}: {message}.", icon=":material/warning:")

@@ -62,8 +62,6 @@ def answered(setup: Setup, power: PowerModel, measured_by: str) -> Named:
     return model.document(Account(caches.deployed(setup), power, measured_by))
 
 
-# ------------------------------------------------------------------------------- inputs
-
 #: Visible and collapsed prices, by the key of an address.
 _IN_VIEW = {"capex": "capex", "api_in": "api_in", "api_out": "api_out", "peak_rate": "peak"}
 _MORE = {
@@ -106,9 +104,6 @@ def _share(name: str) -> float:
         key=f"economics_power_{name}", bind="query-params", format="%.4g", help=ASSUMED["power"],
     )  # fmt: skip
     return percent / 100.0
-
-
-# ------------------------------------------------------------------------------- answers
 
 
 def show(setup: Setup, named: Named) -> None:

@@ -42,7 +42,12 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
         st.markdown(unbroken(_causes(setup, row)))
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     bounds = latency_bounds(setup)
-    most = load_curves.most_within(setup, load.name, limits_of(bounds)) if bounds else None
+    # a load whose median exceeds the target misses it at every percentile above
+    within = tuple(
+        (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
+        for one in bounds
+    )
+    most = load_curves.most_within(setup, load.name, within) if bounds else None
     figure = serving.latencies(table, load.name, "Latency over the load", export.look())
     limits = {
         f"{one.figure.title} target {quantities.seconds(one.value)}": one.value for one in bounds
@@ -112,18 +117,6 @@ def latency_bounds(setup: Setup) -> list[Target]:
         one for one in judged(targets, setup.scenario.osl)
         if one.figure.latency in ("ttft", "tpot") and one.below
     ]  # fmt: skip
-
-
-def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
-    """Columns of a curve with their upper limits.
-
-    The closed form has means and medians: a percentile above the median is no smaller than it, so a
-    load whose median exceeds the target misses it.
-    """
-    return tuple(
-        (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
-        for one in bounds
-    )
 
 
 def reading_load(setup: Setup, resolved: Resolved) -> None:

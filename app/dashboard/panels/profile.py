@@ -153,13 +153,6 @@ def show_operators(report: Report) -> None:
             points, rate, used or peaks, export.look(), "operands"
         )
         export.chart(figure, "operator-roofline", "Operators under the roofs of their device")
-    show_rates(rates)
-    covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
-    st.caption(page_text("operators by shape", covered=quantities.percent(covered)))
-
-
-def show_rates(rates: pd.DataFrame) -> None:
-    """Draw the table of operators by shape."""
     shown = rates[["operator", "shape", "format", "count", "time_s", "mean_s"]].assign(
         **{
             "TFLOP/s": rates["flops_per_s"] / TERA,
@@ -169,6 +162,8 @@ def show_rates(rates: pd.DataFrame) -> None:
         }
     )
     display_tables.draw_times(display_tables.rounded(shown), "rates_table", height=430)
+    covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
+    st.caption(page_text("operators by shape", covered=quantities.percent(covered)))
 
 
 def show_counters(report: Report) -> None:

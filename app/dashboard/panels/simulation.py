@@ -72,9 +72,6 @@ def query_of(scenario: Question, verb: str = "simulate") -> Query:
     return ask(verb, {"model": scenario.model} | kept)
 
 
-# ------------------------------------------------------------------------------- running
-
-
 def _start(setup: Setup, query: Query) -> None:
     """Simulate immediately, or start a job if it takes long."""
     if _pieces(query) > _AT_ONCE:
@@ -92,9 +89,6 @@ def _pieces(query: Query) -> float:
         requests = trace.requests
         return len(requests) + float(requests.input_tokens.sum()) / _PIECE_TOKENS
     return offered_load.sent(q) * (1.0 + (q.shared_tokens + q.isl * q.turns) / _PIECE_TOKENS)
-
-
-# ------------------------------------------------------------------------------- results
 
 
 def _show(setup: Setup, answer: Run) -> None:

@@ -50,17 +50,13 @@ def show(setup: Setup) -> None:
         base = ask("estimate", yaml_document.parse(text, "study")["question"]).question
         asked = plain(words(sentence(base, "estimate")))
         st.caption(f"Each combination changes this scenario: {asked}.")
-        _show(found, figure)
-
-
-def _show(found: Study, figure: str) -> None:
-    if any(row.get(figure) is not None for row in found.rows):
-        chart = charts.bars(found.rows, figure, found.title, export.look())
-        export.chart(chart, f"study-{figure}")
-    else:
-        st.info(page_text("no combination"), icon=":material/info:")
-    draw_table([_words(row) for row in found.rows], "study_table")
-    st.caption(page_text("studies"))
+        if any(row.get(figure) is not None for row in found.rows):
+            chart = charts.bars(found.rows, figure, found.title, export.look())
+            export.chart(chart, f"study-{figure}")
+        else:
+            st.info(page_text("no combination"), icon=":material/info:")
+        draw_table([_words(row) for row in found.rows], "study_table")
+        st.caption(page_text("studies"))
 
 
 def _of_question(setup: Setup) -> str:
