@@ -147,12 +147,10 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
 
 
 def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    memories = {name: one.memory for name, one in _priced(found).items()}
-    parts = {
-        name: {part: float(getattr(one, part)[0]) for part in PARTS}
-        for name, one in memories.items()
-    }
-    usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]
+    parts, usable = {}, []
+    for name, estimate in _priced(found).items():
+        parts[name] = {part: float(getattr(estimate.memory, part)[0]) for part in PARTS}
+        usable.append(float(estimate.memory.usable_bytes))
     export.chart(charts.memory(parts, usable, export.look()), "compare-memory")
 
 
