@@ -26,10 +26,8 @@ SERVING_SPLITS: Mapping[str, str] = {
 LEAST_SHOWN = 30  # least points of a coverage cell on the summary page
 BATCH_METRICS = ("prefill", "decode", "e2e", "published, all")
 
-#: Names of the subsets in the shipped tables, as a reader sees them.
-_SUBSETS = {"possible": "plausible runs", "physics alone": "uncorrected"}
 #: The meaning of rows called "plausible runs".
-POSSIBLE = (
+PLAUSIBLE = (
     "**plausible runs**: without runs that have a figure below the bound of their stated load, "
     "because that load cannot have run"
 )
@@ -108,7 +106,7 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
     return [
         {
             "split": row["split"],
-            "metric": _metric(row["metric"]),
+            "metric": row["metric"],
             "points": int(row["points"]),
             **{_percent(name): float(value) for name, value in row.items() if name in _FIT_FIGURES},
             "date": row["date"],
@@ -122,18 +120,11 @@ def _percent(name: str) -> str:
     return f"{name} %"
 
 
-def _metric(name: str) -> str:
-    """A metric as a reader sees it: "tpot_s, possible" -> "tpot_s, plausible runs"."""
-    metric, comma, subset = name.partition(", ")
-    return f"{metric}{comma}{_SUBSETS.get(subset, subset)}"
-
-
 def own_run_errors(metrics: Iterable[str]) -> list[Row]:
     """Errors [%] for models left out of the fit, after calibration with a few of their runs."""
-    wanted = tuple(name for metric in metrics for name in (metric, f"{metric}, possible"))
+    wanted = tuple(name for metric in metrics for name in (metric, f"{metric}, plausible runs"))
     return [
         {_percent(name) if name in _FIT_FIGURES else name: value for name, value in row.items()}
-        | {"metric": _metric(row["metric"])}
         for row in _parsed("engines", "own_runs")
         if row["metric"] in wanted
     ]
@@ -261,7 +252,7 @@ def split_words(splits: Sequence[Row]) -> list[str]:
     """The meaning of each split, and of the subsets that rows of `splits` have."""
     shown = {row["split"] for row in splits}
     words = [f"**{name}**: {words}" for name, words in SERVING_SPLITS.items() if name in shown]
-    subsets = {"plausible runs": POSSIBLE, "uncorrected": PHYSICS}
+    subsets = {"plausible runs": PLAUSIBLE, "uncorrected": PHYSICS}
     named = [said for name, said in subsets.items() if any(name in r["metric"] for r in splits)]
     return [*words, *named]
 

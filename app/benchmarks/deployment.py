@@ -98,7 +98,7 @@ def deployment(
     found = _found(measurement, query)
     load = load_of(measurement, _stated_load(measurement, query))
     if load.known and not {"concurrency", "rate", "batch"} & query.given:
-        found.filling("load", load.words, load.why)
+        found.fillings.append(Filling("load", load.words, load.why, inferred=load.inferred))
     _ask_for_sizes(found, measurement, load)
     question = replace(query.question, **found.values, **parameters(measurement, load))
     partial = Deployment(
@@ -138,12 +138,9 @@ class _Found:
         self.fillings: list[Filling] = []
         self.missing: list[Missing] = []
 
-    def filling(self, name: str, value: Any, evidence: str) -> None:
-        self.fillings.append(Filling(name, value, evidence))
-
-    def fill(self, name: str, value: Any, evidence: str) -> None:
-        self.values[name] = value
-        self.filling(name, value, evidence)
+    def fill(self, filling: Filling) -> None:
+        self.values[filling.field] = filling.value
+        self.fillings.append(filling)
 
     def ask(self, name: str, why: str, assumed: str = "") -> None:
         self.missing.append(Missing(name, why, assumed))
@@ -161,14 +158,16 @@ def _found(measurement: ServingMeasurement, query: Query) -> _Found:
             assumed = "generic" if kind == "engine" else ""
             found.ask(kind, names.why_missing(kind, stated), assumed)
             continue
-        found.fill(kind, named.name, named.evidence)
+        inferred = bool(named.weights)
+        found.fill(Filling(kind, named.name, named.evidence, inferred=inferred))
         if named.weights and "weights" not in given:
-            found.fill("weights", named.weights, named.evidence)
+            found.fill(Filling("weights", named.weights, named.evidence, inferred=inferred))
     _fill_degrees(found, measurement, given)
     if "engine_version" not in given:
         _fill_version(found, measurement, query)
     if "kv" not in given and (kv := names.weight_format(measurement.subject.kv_precision)):
-        found.fill("kv", kv, f"the file states {measurement.subject.kv_precision} for the KV cache")
+        evidence = f"the file states {measurement.subject.kv_precision} for the KV cache"
+        found.fill(Filling("kv", kv, evidence))
     return found
 
 
@@ -185,7 +184,7 @@ def _from_server(
         if name in given or value in ("", None):
             continue
         try:
-            found.fill(name, PARAMETERS[name].checked(value), stated.evidence)
+            found.fill(Filling(name, PARAMETERS[name].checked(value), stated.evidence))
         except RidgelineError:  # a damaged figure is simply skipped
             continue
     return frozenset(found.values)
@@ -198,9 +197,8 @@ def _fill_version(found: _Found, measurement: ServingMeasurement, query: Query) 
     if not engine or "engine_version" in query.given or hardware_db.load_engine(engine).version:
         return
     subject = measurement.subject
-    version, evidence = names.engine_version(engine, subject.engine_version, subject.date)
-    if version:
-        found.fill("engine_version", version, evidence)
+    if version := names.engine_version(engine, subject.engine_version, subject.date):
+        found.fill(version)
 
 
 def _stated_names(measurement: ServingMeasurement) -> dict[str, str | None]:
@@ -222,14 +220,17 @@ def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozens
         return
     known = {name: int(n) for name, n in subject.degrees.items() if name in _DEGREES and n >= 1}
     for name, ranks in known.items():
-        found.fill(name, ranks, "the file states it")
+        found.fill(Filling(name, ranks, "the file states it"))
     if known:
         return
     if subject.devices == 1:
-        found.fill("tp", 1, "the file states one device")
+        found.fill(Filling("tp", 1, "the file states one device"))
     elif subject.devices:
-        words = f"the file states {subject.devices} devices, but not the parallelism"
-        found.fill("tp", subject.devices, f"{words}: assumed to be tensor parallelism")
+        words = (
+            f"the file states {subject.devices} devices, but not the parallelism: assumed to be "
+            "tensor parallelism"
+        )
+        found.fill(Filling("tp", subject.devices, words, inferred=True))
     else:
         found.ask("tp", "the file states neither devices nor parallelism", "one device")
 
@@ -270,7 +271,8 @@ def _in_the_files_format(
     resolved, precision = resolve(question, query.objects), measurement.subject.precision
     wanted, said = names.weight_format(precision), f"the file says {precision}"
     bits = measurement.subject.bits_per_weight
-    if bits and not names.holds(wanted, bits):
+    by_size = bool(bits and not names.holds(wanted, bits))
+    if bits and by_size:
         wanted = names.nearest_format(bits)
         said = f"{bits:.3g} bits per weight in the file, which names {precision or 'no format'}"
     if question.weights or "weights" in query.given:
@@ -284,7 +286,7 @@ def _in_the_files_format(
     if has_format(resolved.model, wanted):
         return resolved, [], []
     resolved = resolve(replace(question, weights=wanted), query.objects)
-    return resolved, [Filling("weights", wanted, said)], []
+    return resolved, [Filling("weights", wanted, said, inferred=by_size)], []
 
 
 # ------------------------------------------------------------------------------- differences

@@ -14,8 +14,6 @@ _FIELDS = ("model", "system", "weights", "kv", "engine", "engine_version")
 _DEGREES = ("tp", "pp", "dp", "ep")
 _LIMITS = ("max_num_seqs", "max_num_batched_tokens", "memory_fraction")
 _GIVEN = "as it was given"
-#: Words that mark evidence other than a statement of the file.
-_INFERRED = ("bits per weight", "is of", "assumed to be", "names no version", "which is")
 
 
 def of_run(one: Deployment) -> tuple[Known, ...]:
@@ -53,9 +51,8 @@ def of_run(one: Deployment) -> tuple[Known, ...]:
 
 
 def _from_file(filling: Filling) -> Known:
-    inferred = any(words in filling.evidence for words in _INFERRED)
-    certainty = "likely" if inferred else "certain"
-    return Known(filling.field, str(filling.value), certainty, filling.evidence)  # type: ignore[arg-type]
+    value, evidence = str(filling.value), filling.evidence
+    return Known(filling.field, value, "likely" if filling.inferred else "certain", evidence)
 
 
 def _system(one: Deployment) -> Known:
@@ -126,8 +123,7 @@ def _load(one: Deployment) -> list[Known]:
     found = [Known("phase", phase or "prefill and decode", "certain", "the kind of benchmark")]
     if load.known:
         value = f"rate {load.rate:g}" if load.rate else f"concurrency {load.users:g}"
-        inferred = any(word in load.why for word in ("taken", "throttled", "reached"))
-        found.append(Known("batch", value, "likely" if inferred else "certain", load.why))
+        found.append(Known("batch", value, "likely" if load.inferred else "certain", load.why))
     else:
         found.append(
             Known(

@@ -21,11 +21,13 @@ class RunLoad(Load):
     isl, osl: nominal, in whole tokens, 0 where unknown; without a `length_ratio`, lengths varied
     around them.  concurrency: users of a closed loop, or sequences of a batch; 0 for a rate.
     requests: of the whole run, 0 where unknown.  context: tokens cached before.
-    why: reason for choosing concurrency or rate, in words.
+    why: reason for choosing concurrency or rate, in words; inferred: the file states it only
+    indirectly.
     """
 
     context: float = 0.0
     why: str = ""
+    inferred: bool = False
 
     @property
     def users(self) -> float:
@@ -125,7 +127,7 @@ def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str
     arrivals = {"rate": rate, "burstiness": load.burstiness or 1.0}
     if 0 < rate < math.inf and users and _is_full(measurement, users):
         words = f"the limit of {users:g} open requests throttled the rate of {rate:g}/s"
-        return {"concurrency": users, "why": words}
+        return {"concurrency": users, "why": words, "inferred": True}
     if 0 < rate < math.inf:
         return {**arrivals, "why": "the request rate of the file"}
     requests = load.requests or load.completed
@@ -137,10 +139,11 @@ def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str
     if rate == math.inf and requests:
         return {"concurrency": float(requests), "why": f"all {requests:,} requests sent at once"}
     if load.rate_achieved:
-        return {"rate": load.rate_achieved, "why": "the rate that the file says was reached"}
+        words = "the rate that the file says was reached"
+        return {"rate": load.rate_achieved, "why": words, "inferred": True}
     if load.concurrency_mean:
         words = "the mean of open requests in the file, taken as the users of a closed loop"
-        return {"concurrency": max(load.concurrency_mean, 1.0), "why": words}
+        return {"concurrency": max(load.concurrency_mean, 1.0), "why": words, "inferred": True}
     return {}
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import hardware_db
 import model_registry
+from app.measuring.completion import Filling
 from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownName
 from genz_core.precision import FORMATS, canonical
 from model_registry.finding.lookup import only_begins
@@ -126,8 +127,8 @@ def _spellings(stated: str) -> Iterator[tuple[str, str]]:
 _RELEASE = re.compile(r"(?<![\w.])(v?\d+\.\d+(?:\.\w+)*|b\d{3,})(?![\w.])")
 
 
-def engine_version(engine: str, stated: str | None, date: str | None) -> tuple[str, str]:
-    """The version of an engine according to a file, and where it was found; ("", "") where unknown.
+def engine_version(engine: str, stated: str | None, date: str | None) -> Filling | None:
+    """The version of an engine according to a file, None where it is unknown.
 
     The tag of an image counts if the image is named after the engine.  Without a version, the month
     of the file is used if the engine behaved differently then.
@@ -137,11 +138,13 @@ def engine_version(engine: str, stated: str | None, date: str | None) -> tuple[s
     family = engine.partition("-")[0]
     image, _, tag = (stated or "").rpartition(":")
     if (found := _RELEASE.search(tag)) and (not image or family in image.casefold()):
-        return found[1].removeprefix("v"), f"the file states {_short(stated or '')}"
+        version = found[1].removeprefix("v")
+        return Filling("engine_version", version, f"the file states {_short(stated or '')}")
     month = (date or "")[:7]
     if re.fullmatch(r"20\d\d-(0[1-9]|1[0-2])", month) and hardware_db.ran_otherwise(engine, month):
-        return month, f"the file is of {(date or '')[:10]} and names no version of it"
-    return "", ""
+        words = f"the file is of {(date or '')[:10]} and names no version of it"
+        return Filling("engine_version", month, words, inferred=True)
+    return None
 
 
 def weight_format(stated: str | None) -> str:

@@ -78,17 +78,17 @@ def by_row(data: EngineFitData, logs: Array) -> Mapping[str, Array]:
 def latents(data: EngineFitData, moves: Array, logs: Array) -> Latents:
     """The step scale and the wait with which each served run's predictions equal its measurements.
 
-    Only for runs that are possible as described and whose error is at most
+    Only for runs that are plausible as described and whose error is at most
     `genz_core.measured_runs.MOST`.
 
     moves: of the constants, [targets, constants].  logs: ln(predicted / measured) without
     corrections.
     """
     physics = by_row(data, logs)
-    possible = np.zeros(len(data.rows), dtype=bool)
+    plausible = np.zeros(len(data.rows), dtype=bool)
     for target in data.targets:
-        possible[target.row] |= target.facts["possible"] == "yes"
-    told = {name: possible & (np.abs(physics[name]) <= most) for name, most in MOST.items()}
+        plausible[target.row] |= target.facts["plausible"] == "yes"
+    told = {name: plausible & (np.abs(physics[name]) <= most) for name, most in MOST.items()}
     teaches = told["tpot_s"]
     steps, wait = physics["tpot_s"].copy(), physics["ttft_s"] - physics["tpot_s"]
     wanted = np.array([bool(teaches[target.row]) for target in data.targets])

@@ -28,11 +28,11 @@ SPLITS: Mapping[str, str] = {
 }
 #: The fact and its value that select a subset of the rows; see `app.engine_fit.targets.Target`.
 SUBSETS: Mapping[str, tuple[str, str]] = {
-    "possible": ("possible", "yes"),
+    "plausible runs": ("plausible", "yes"),
     "concurrency 1-4": ("load", "low"),
-    "physics alone": ("possible", "yes"),
+    "uncorrected": ("plausible", "yes"),
 }
-PHYSICS = "physics alone"  # of possible rows
+PHYSICS = "uncorrected"  # of plausible runs
 OWN_RUNS = (0, 1, 3, 5)
 REQUEST = "e2e_s"  # the whole request of a serving run
 _FOLDS = 5
@@ -246,7 +246,7 @@ def own_runs_table(by_count: Mapping[int, Residuals]) -> list[dict[str, Any]]:
         }
         for count, residuals in by_count.items()
         for metric in SCALES
-        for name, subset in ((metric, ""), (f"{metric}, possible", "possible"))
+        for name, subset in ((metric, ""), (f"{metric}, plausible runs", "plausible runs"))
     ]
 
 

@@ -39,7 +39,7 @@ class Target:
     and release of the engine, newest (the model if this is its newest release, else ""), tier of
     the latency profile, named (the model), load ("low" for one to four users, else "high", "" for a
     batch point), users (open requests per rank), output (mean output tokens of a served request),
-    possible ("no" if a figure of the row lies below the lower bound of its stated load).
+    plausible ("no" if a figure of the row lies below the lower bound of its stated load).
     """
 
     row: int
@@ -135,7 +135,7 @@ def load_measurements(only: str = "") -> list[EngineFitData]:
         data.groups = [(_resolved(data.rows[m[0]].query.question), m) for m in groups.values()]
         _add_group_facts(data)
         _add_newest(data)
-        _add_possible(data)
+        _add_plausible(data)
     return list(by_engine.values())
 
 
@@ -204,8 +204,8 @@ def _is_release(name: str) -> bool:
         return False
 
 
-def _add_possible(data: EngineFitData) -> None:
-    """Add to every target whether its row is possible at the load that it states.
+def _add_plausible(data: EngineFitData) -> None:
+    """Add to every target whether its row is plausible at the load that it states.
 
     A row without a stated cache format is assumed to have an 8-bit one, the smallest that engines
     keep.
@@ -221,7 +221,7 @@ def _add_possible(data: EngineFitData) -> None:
         < _number(bounds[target.row], points_file.FIGURES[target.metric].bound)
     }
     data.targets = [
-        replace(t, facts={**t.facts, "possible": "no" if t.row in broken else "yes"})
+        replace(t, facts={**t.facts, "plausible": "no" if t.row in broken else "yes"})
         for t in data.targets
     ]
 

@@ -29,12 +29,17 @@ _STORED = {"fp8": ("fp8", "fp8_block"), "fp4": ("mxfp4", "nvfp4"), "bf16": ("bf1
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A field taken from what ran.  phase: the phase that it applies to, "" for all."""
+    """A field taken from what ran.
+
+    phase: the phase that it applies to, "" for all.  inferred: concluded from the evidence, which
+    does not state it.
+    """
 
     field: str
     value: Any
     evidence: str
     phase: str = ""
+    inferred: bool = False
 
     def __str__(self) -> str:
         of = f" of {self.phase}" if self.phase else ""

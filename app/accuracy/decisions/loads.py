@@ -40,7 +40,7 @@ class Load:
     asked: model, lengths.  deployment: engine, format, degrees.  tokens: output tokens/s per GPU.
     tpot_s: seconds.  Each of the last two is (measured, predicted).
     spread: distribution of measured over predicted TPOT; None if the prediction is taken as exact.
-    possible: whether the measured figures are above the bounds of the stated load.
+    plausible: whether the measured figures are above the bounds of the stated load.
     """
 
     asked: Key
@@ -51,7 +51,7 @@ class Load:
     tpot_s: tuple[float, float]
     tokens: tuple[float, float]
     spread: Interval | None = None
-    possible: bool = True
+    plausible: bool = True
 
     def chance(self, target_s: float) -> float:
         """The probability that the measured TPOT meets a target."""
@@ -87,7 +87,7 @@ def _load(row: Mapping[str, str], predicted: Latencies, known: str) -> Load:
         tpot_s=(measured[1], predicted[1]),
         tokens=(tokens[0], tokens[1]),
         spread=held_out_interval("tpot_s", "measured", known, row["engine"]) if known else None,
-        possible=row["id"] not in _impossible(),
+        plausible=row["id"] not in _impossible(),
     )
 
 

@@ -15,7 +15,7 @@ from app.accuracy.tables import Row
 
 RULE = "fewest GPUs"
 #: Added to the name of a split without the runs below the bounds of their stated loads.
-POSSIBLE = ", plausible runs"
+PLAUSIBLE = ", plausible runs"
 #: Regret up to which a choice counts as good as the best: judgement.
 _WITHIN = 0.05
 #: Edges of the probability classes, narrower near 1, where plans are chosen: judgement.
@@ -62,12 +62,12 @@ def _percent(share: float) -> float:
 
 
 def split_table(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
-    """`scores` of each split, of all its runs and of those that are possible, and of the rule that
+    """`scores` of each split, of all its runs and of those that are plausible, and of the rule that
     chooses the fewest GPUs measured within the target.
     """
     rows = [{"split": split, **scores(loads)} for split, loads in by_split.items()]
     rows += [
-        {"split": split + POSSIBLE, **scores([load for load in loads if load.possible])}
+        {"split": split + PLAUSIBLE, **scores([load for load in loads if load.plausible])}
         for split, loads in by_split.items()
     ]
     whole = next(iter(by_split.values()), ())

@@ -21,7 +21,7 @@ from app.accuracy.decisions.choices import (
 )
 from app.accuracy.decisions.correction import Correction, correction
 from app.accuracy.decisions.loads import KNOWN, Load, held_out, held_out_loads, measured_loads
-from app.accuracy.decisions.scores import POSSIBLE, reliability_rows, scores
+from app.accuracy.decisions.scores import PLAUSIBLE, reliability_rows, scores
 from hardware_db.intervals import Interval
 
 
@@ -125,11 +125,11 @@ def test_a_near_miss_is_worth_something_and_a_load_predicted_to_miss_comes_last(
     assert first.said == near.chance(0.01) and not first.met and not first.missed
 
 
-def test_runs_below_the_bounds_of_their_loads_are_left_out_of_the_possible_ones():
+def test_runs_below_the_bounds_of_their_loads_are_left_out_of_the_plausible_ones():
     rows = [row["split"] for row in kept.shipped_table()]
-    assert rows[len(KNOWN) : 2 * len(KNOWN)] == [f"{split}{POSSIBLE}" for split in KNOWN]
+    assert rows[len(KNOWN) : 2 * len(KNOWN)] == [f"{split}{PLAUSIBLE}" for split in KNOWN]
     loads = held_out_loads()["configurations held out"]
-    assert 0 < sum(not one.possible for one in loads) < len(loads) / 100
+    assert 0 < sum(not one.plausible for one in loads) < len(loads) / 100
 
 
 def test_choices_that_kept_their_word_need_no_correction_and_others_are_brought_down():

@@ -102,7 +102,7 @@ def synthetic(slow=(), scale=1.0, serving=True, era="", costly=()):
                         "recipe": f"{len(model)}|{system}|fp8", "named": model,
                         "parameters": str(len(model)), "family": system,
                         "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
-                        "possible": "yes", "load": "high", "era": era if model == "7b" else "",
+                        "plausible": "yes", "load": "high", "era": era if model == "7b" else "",
                         "release": "1.0", "output": "101",
                     }  # fmt: skip
                     run = f"{model}|{system}|{batch}"

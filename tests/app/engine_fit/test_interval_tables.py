@@ -19,7 +19,7 @@ def spread_out(sigma, metric="tpot_s", count=2000, draw=None, novelty=None, user
     rng = np.random.default_rng(0)
     targets = []
     for at in range(count):
-        facts = {"engine": "e", "tier": "measured", "possible": "yes", "load": "high"}
+        facts = {"engine": "e", "tier": "measured", "plausible": "yes", "load": "high"}
         facts |= {"users": str(1 if users is None else users[at])}
         names = {name: f"{name}{at // 8}" for name in tuple(SPLITS.values())}
         targets.append(
