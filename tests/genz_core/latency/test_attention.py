@@ -107,6 +107,13 @@ def test_splitting_over_the_keys_keeps_one_long_sequence_from_running_on_eight_b
     assert decode(device, 1, 131072) < 3.0 * streamed + 20e-6
 
 
+@pytest.mark.parametrize("longest", [40, 1_000, 30_000])
+def test_splits_that_many_short_contexts_cannot_use_change_no_time(device, longest):
+    sequences, context = np.tile([1.0, 3.0, 16.0, 64.0], 100), np.linspace(1.0, longest, 400)
+    alone = [decode(device, *row) for row in zip(sequences, context, strict=True)]
+    assert same(decode(device, sequences, context), alone)
+
+
 def test_a_shared_latent_cache_is_read_once(device):
     latent = {"heads": 16, "kv_heads": 1, "head_dim": 576, "value_dim": 512, "floor_s": 0.0}
     ideal = DecodeAttentionParameters(compute_efficiency=1.0)
