@@ -263,8 +263,10 @@ def columns(
     "status", each latency followed by the ends of its 80 % interval, "not_validated" (names of
     latencies without one), the other figures, throughput with its interval.
 
-    closed: whether the loads are numbers of open requests.  beyond: properties of the loads that no
-    measured run had; with any, no figure is validated.
+    closed: whether the loads are numbers of open requests; otherwise arrivals set the throughput
+    that is sustained, so both ends equal it, and what an overloaded deployment serves has no
+    interval.  beyond: properties of the loads that no measured run had; with any, no figure is
+    validated.
     """
     of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
     known = intervals.of_load(resolved.system, resolved.engine, of, result.novelty)
@@ -274,7 +276,7 @@ def columns(
     trusted = (
         intervals.of_throughput(rate, timed)
         if closed
-        else dict.fromkeys(THROUGHPUT_ENDS, rate)  # throughput equals the arrival rate
+        else dict.fromkeys(THROUGHPUT_ENDS, np.where(result.status == "ok", rate, np.nan))
     )
     rest = {name: _column(result, name) for name in others}
     return {
