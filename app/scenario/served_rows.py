@@ -6,11 +6,13 @@ from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 import genz_core
 from app.answers.columns import THROUGHPUT_ENDS
 from app.answers.table import Table, later
 from app.question import comparison
+from app.question.evidence import Evidence
 from app.question.query import Query
 from app.question.question import SPLIT, Question, nominal_lengths
 from app.question.validity import has_pool, tiers_of
@@ -31,6 +33,8 @@ from hardware_db import recipes
 
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
+#: Share of the users that may wait before a message says so.
+_FEW_WAIT = 0.01
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
 #: Figures of a load: latencies, which may have an interval, and the others.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
@@ -343,9 +347,27 @@ def table(
         "devices": figures["devices"],
         load: np.asarray(values, dtype=float),
         **figures,
-        "message": partial(messages, resolved, result, [*resolved.notes, basis(resolved)], of),
+        "message": partial(_messages, resolved, result, load, values, of),
     }
     return Table(of_kind(resolved.model, priced), len(result.status))
+
+
+def _messages(
+    resolved: Resolved, result: ServingEstimate, load: str, values: Array, of: Evidence
+) -> NDArray[np.object_]:
+    """The sentences of every row; in a closed loop also how many users wait, [rows]."""
+    said = messages(resolved, result, [*resolved.notes, basis(resolved)], of)
+    if load != "concurrency":
+        return said
+    users = np.broadcast_to(np.asarray(values, dtype=float), said.shape)
+    running = np.minimum(_column(result, "running"), users)
+    for at in np.flatnonzero((result.status == "ok") & (users - running > _FEW_WAIT * users)):
+        queue = (
+            f"about {running[at]:,.0f} of {users[at]:,.0f} users run at once, and the others wait, "
+            "which TTFT includes"
+        )
+        said[at] = "; ".join(filter(None, (queue, said[at])))
+    return said
 
 
 def _column(result: ServingEstimate, name: str) -> Array:

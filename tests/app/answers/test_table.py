@@ -53,3 +53,10 @@ def test_a_reader_sees_no_interval_where_the_load_sets_the_throughput_or_is_not_
     row = folded(serve(ask("serve", given), on_error="status").rows[0])
     assert row["output_tokens_per_s 80 %"] == row["usd_per_million_tokens 80 %"] == throughput
     assert (row["ttft 80 %"] == "") is math.isinf(row["ttft_s"]) is (row["status"] == "overloaded")
+
+
+def test_users_that_wait_are_counted_in_the_message():
+    given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "concurrency": [16, 4096]}
+    few, many = serve(ask("serve", given)).rows
+    assert "run at once" not in few["message"]
+    assert f"about {many['running']:,.0f} of 4,096 users run at once" in many["message"]
