@@ -189,8 +189,10 @@ def _check_loads(verb: str, given: list[str]) -> None:
     if wrong:
         raise InvalidValue(f"{wrong[0]} is not a load for {verb}: give {' or '.join(allowed)}")
     if len(given) > 1 or not (given or VERBS[verb].default_load):
-        has = f"{' and '.join(given)} are given" if given else "no load is given"
-        raise InvalidValue(f"{has}: give {', '.join(allowed[:-1])} or {allowed[-1]}, one of them")
+        one = f"give {', '.join(allowed[:-1])} or {allowed[-1]}, one of them"
+        raise InvalidValue(
+            f"{one}, not {' and '.join(given)}" if given else f"no load is given: {one}"
+        )
 
 
 def _objects(values: Mapping[str, Any]) -> dict[str, Any]:
