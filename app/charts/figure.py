@@ -73,14 +73,6 @@ class Figure:
         """Add a trace above the others."""
         self.data.append(trace)
 
-    def add_bar(self, **properties: Any) -> None:
-        """Add bars above the other traces."""
-        self.add_trace(bar(**properties))
-
-    def add_scatter(self, **properties: Any) -> None:
-        """Add points, lines or an area above the other traces."""
-        self.add_trace(scatter(**properties))
-
     def add_traces(self, traces: Iterable[Trace]) -> None:
         """Add traces above the others."""
         self.data.extend(traces)
@@ -89,18 +81,10 @@ class Figure:
         """Set properties of the layout; properties of a nested mapping are set one by one."""
         _merge(self.layout, _nested(properties))
 
-    def update_xaxes(self, **properties: Any) -> None:
-        """Set properties of the x axis."""
-        self.update_layout(xaxis=_nested(properties))
-
-    def update_yaxes(self, **properties: Any) -> None:
-        """Set properties of the y axis."""
-        self.update_layout(yaxis=_nested(properties))
-
     def laid(self, x: str | Mapping[str, Any], y: str | Mapping[str, Any], **layout: Any) -> Figure:
         """The figure with properties of its axes, a text being the title, and of its layout."""
-        self.update_xaxes(**({"title_text": x} if isinstance(x, str) else x))
-        self.update_yaxes(**({"title_text": y} if isinstance(y, str) else y))
+        for name, axis in (("xaxis", x), ("yaxis", y)):
+            layout[name] = _nested({"title_text": axis} if isinstance(axis, str) else axis)
         self.update_layout(**layout)
         return self
 

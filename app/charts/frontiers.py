@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.figure import Figure, Trace, scatter
+from app.charts.figure import Figure, Trace
 from app.charts.labels import Room, ends
-from app.charts.parts import dots, error_reach, ring
+from app.charts.parts import dots, error_reach, line, ring
 from app.charts.plan import finish
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
@@ -26,9 +26,8 @@ DASHES: Mapping[str, str] = {
 }
 
 
-def _stroke(color: str, basis: str) -> dict[str, object]:
-    width = 3.0 if basis == "measured" else 2.0
-    return {"color": color, "width": width, "dash": DASHES[basis]}
+def _stroke(basis: str) -> dict[str, object]:
+    return {"width": 3.0 if basis == "measured" else 2.0, "dash": DASHES[basis]}
 
 
 def frontiers(
@@ -52,18 +51,15 @@ def frontiers(
             continue
         for basis, stretch in _stretches(curve, at):
             xs, ys = (axis.values(curve.columns)[stretch].tolist() for axis in axes)
-            figure.add_scatter(
-                x=xs, y=ys, mode="lines", hoverinfo="skip", showlegend=False,
-                line=_stroke(color, basis), legendgroup=curve.name,
-            )  # fmt: skip
+            hidden = {"showlegend": False, "legendgroup": curve.name}
+            figure.add_trace(line(xs, ys, "", color, "", line=_stroke(basis), **hidden))
             used.add(basis)
         trace = _points(curve, number, at, axes, color, look)
         room.label(trace)
         figure.add_trace(trace)
         figure.add_traces(_measured(curve, axes, color, look))
     for basis in (name for name in BASES if name in used):
-        key = scatter(x=[None], y=[None], mode="lines", name=basis, hoverinfo="skip")
-        figure.add_trace(key | {"line": _stroke(look.rest, basis)})
+        figure.add_trace(line([None], [None], basis, look.rest, "", line=_stroke(basis)))
     finish(figure, axes, guides, look, 110)
     return figure
 

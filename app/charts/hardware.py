@@ -7,16 +7,13 @@ from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import dots, flops_words, log_axis
 from app.charts.style import Look, blank
 
-#: Name and symbol of each kind of system.
-_KINDS: Mapping[str, tuple[str, str]] = {
-    "gpu": ("GPU", "circle"),
-    "igpu": ("Integrated GPU", "diamond"),
-    "cpu": ("CPU", "square"),
-    "tpu": ("TPU", "cross"),
-    "npu": ("NPU", "star"),
-}
-KINDS: Mapping[str, str] = {kind: name for kind, (name, _) in _KINDS.items()}
-_SYMBOLS: Mapping[str, str] = {kind: symbol for kind, (_, symbol) in _KINDS.items()}
+#: Name of each kind of system, and its symbol.
+KINDS: Mapping[str, str] = {
+    "gpu": "GPU", "igpu": "Integrated GPU", "cpu": "CPU", "tpu": "TPU", "npu": "NPU",
+}  # fmt: skip
+_SYMBOLS: Mapping[str, str] = {
+    "gpu": "circle", "igpu": "diamond", "cpu": "square", "tpu": "cross", "npu": "star",
+}  # fmt: skip
 _ROOM = 1.6  # margin between points and plot edge
 
 

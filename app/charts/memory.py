@@ -121,8 +121,8 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     named = " · ".join(f"{name} {quantities.size(value)}" for name, value in limits.items())
     corner_words(figure, named, look.faint)
     top = max([*limits.values(), sum(parts.values())]) / GIGABYTE
-    figure.update_xaxes(range=[0, top * 1.04], title_text=_AXIS, tickformat="~g")
+    x = {"range": [0, top * 1.04], "title_text": _AXIS, "tickformat": "~g"}
     margin = {"t": BUTTONS + 22, "b": 84, "l": 18, "r": 16}
     small = {"minsize": 11, "mode": "hide"}
-    figure.update_layout(barmode="stack", bargap=0.1, margin=margin, uniformtext=small)
-    return figure
+    y = {"showgrid": False}
+    return figure.laid(x, y, barmode="stack", bargap=0.1, margin=margin, uniformtext=small)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.figure import Figure, Trace
-from app.charts.parts import area, dots, log_axis
+from app.charts.figure import Figure, Trace, bar
+from app.charts.parts import area, dots, line, log_axis
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
 
@@ -41,10 +41,8 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
         opacity = 0.12 if width > 0.15 else 0.2
         xs = [low, high, high, low]
         figure.add_trace(area(xs, rim, f"within {width:.0%}", look.good, opacity))
-    figure.add_scatter(
-        x=list(limits), y=list(limits), mode="lines", line={"color": look.ink, "width": 1},
-        showlegend=False, hoverinfo="skip",
-    )  # fmt: skip
+    equal = line(limits, limits, "", look.ink, "", line={"width": 1}, showlegend=False)
+    figure.add_trace(equal)
     clouds = largest_groups(usable, by)
     colors = _colors(list(clouds), look)
     for at, (name, members) in enumerate(clouds.items()):
@@ -69,11 +67,12 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
     inside = [abs(np.expm1(middle)) <= max(BANDS) for middle in middles]
     bins = [f"{np.exp(low):.2f} to {np.exp(high):.2f}" for low, high in pairwise(edges)]
     colors = [look.classes[0] if near else look.faint for near in inside]
-    figure.add_bar(
+    trace = bar(
         x=middles, y=counts, width=float(edges[1] - edges[0]) * 0.92, marker={"color": colors},
         customdata=bins, showlegend=False,
         hovertemplate="%{customdata} × measured: %{y} points<extra></extra>",
     )  # fmt: skip
+    figure.add_trace(trace)
     figure.add_vline(x=0.0, line={"color": look.ink, "width": 1})
     words = {0.25: "¼ or less", 0.5: "½", 1.0: "as measured", 2.0: "2×", 4.0: "4× or more"}
     ticks = {"tickvals": [float(np.log(at)) for at in words], "ticktext": list(words.values())}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from app.charts.figure import Figure, Trace
 from app.charts.labels import Room, ends
 from app.charts.parts import dots, guide_across, guide_upwards, line, ring
-from app.charts.style import Look, blank, translucent
+from app.charts.style import CLEAR, Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
 
@@ -47,10 +47,12 @@ def finish(
 
     Axes are logarithmic or start at zero.  bottom: margin [px].
     """
-    for axis, update in zip(axes, (figure.update_xaxes, figure.update_yaxes), strict=True):
-        log = {"type": "log", "tickformat": "~g", "dtick": "D2"}
-        update(title_text=axis.title, **(log if axis.logarithmic else {"rangemode": "tozero"}))
-    figure.update_layout(margin={"t": 64, "b": bottom, "r": 24}, hovermode="closest")
+    log = {"type": "log", "tickformat": "~g", "dtick": "D2"}
+    x, y = (
+        {"title_text": axis.title, **(log if axis.logarithmic else {"rangemode": "tozero"})}
+        for axis in axes
+    )
+    figure.laid(x, y, margin={"t": 64, "b": bottom, "r": 24}, hovermode="closest")
     across = [x for trace in figure.data for x in trace.get("x", ()) if x is not None]
     for at, (place, words) in enumerate(guides[0]):
         left = sum(x > place for x in across) > sum(x < place for x in across)
@@ -82,11 +84,15 @@ def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
 
 def _frontier(points: Points, look: Look) -> Trace:
     vertices, across, upwards = points.frontier, points.x.logarithmic, points.y.logarithmic
+    # labels keep off a point as large as the ring around it
+    rings = {plan.at: _ring_px(rank) for rank, plan in enumerate(points.plans)}
+    sizes = [rings.get(vertex.at, 4) for vertex in vertices]
+    colors = [CLEAR if vertex.at in rings else look.ink for vertex in vertices]
     words = [vertex.words for vertex in vertices]
     trace = line(
         [vertex.x for vertex in vertices], [vertex.y for vertex in vertices], "Pareto frontier",
         look.ink, "%{customdata[1]}<extra>frontier</extra>", mode="lines+markers+text",
-        line={"width": 1.5}, marker={"size": 4, "color": look.ink}, text=words,
+        line={"width": 1.5}, marker={"size": sizes, "color": colors, "opacity": 1}, text=words,
         textfont={"size": 11, "color": look.faint}, cliponaxis=False,
         customdata=[[vertex.at, vertex.words] for vertex in vertices],
     )  # fmt: skip
@@ -99,8 +105,12 @@ def _frontier(points: Points, look: Look) -> Trace:
     return trace
 
 
+def _ring_px(rank: int) -> int:
+    return 18 - 2 * min(rank, 4)
+
+
 def _plans(plans: Sequence[Vertex], look: Look) -> Trace:
-    sizes = [18 - 2 * min(at, 4) for at in range(len(plans))]
+    sizes = [_ring_px(rank) for rank in range(len(plans))]
     return dots(
         [plan.x for plan in plans], [plan.y for plan in plans], "the plans, the best largest",
         ring(sizes, look.good), "%{customdata[1]}<extra>a plan</extra>",

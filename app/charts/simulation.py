@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure
-from app.charts.parts import line, over_arrivals, time_axis
+from app.charts.figure import Figure, bar
+from app.charts.parts import line, over_arrivals, time_axis, time_line
 from app.charts.style import Look, blank
 from app.wording import quantities
 from genz_core.types import Array
@@ -68,16 +68,12 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figur
 
     windows: columns time_s, p50, p90 and p99.  target_s: 0 for none.
     """
-    figure = blank(look, f"{name} of requests, by arrival", 360)
-    for at, percentile in enumerate(("p50", "p90", "p99")):
-        seconds = list(windows[percentile])
-        hover = f"%{{customdata}}<extra>{percentile}</extra>"
-        shown = [quantities.seconds(value) for value in seconds]
-        figure.add_trace(
-            line(windows["time_s"], seconds, percentile, look.classes[at], hover, customdata=shown)
-        )
-    times = [*windows["p50"], *windows["p99"]]
-    return over_arrivals(figure, COLUMNS["arrival_s"].title, name, times, target_s, look)
+    lines = (
+        time_line(windows["time_s"], list(windows[percentile]), percentile, look.classes[at])
+        for at, percentile in enumerate(("p50", "p90", "p99"))
+    )
+    title, x = f"{name} of requests, by arrival", COLUMNS["arrival_s"].title
+    return over_arrivals(title, x, name, lines, target_s, look)
 
 
 def cumulative(
@@ -98,11 +94,8 @@ def cumulative(
         figure.add_trace(line(seconds, share, name, look.classes[at], hover, **told))
     times = [*targets, *(value for seconds, _ in curves.values() for value in seconds)]
     for target_s in targets:
-        figure.add_scatter(
-            x=[target_s, target_s], y=[0, 1], mode="lines",
-            name=f"target {quantities.seconds(target_s)}",
-            line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
-        )  # fmt: skip
+        name, style = f"target {quantities.seconds(target_s)}", {"width": 1.5, "dash": "dash"}
+        figure.add_trace(line([target_s] * 2, [0, 1], name, look.alarm, "", line=style))
     x = {"title_text": "Time", **time_axis(times, across=True)}
     y = {"title_text": "Share of requests", "tickformat": ".0%", "range": [0, 1.03]}
     return figure.laid(x, y, margin={"t": 44, "b": 92})
@@ -135,11 +128,12 @@ def _by_row(
     figure = blank(look, title, 320)
     for column, place in columns.items():
         one, values = COLUMNS[column], [float(row.get(column, 0.0)) for row in rows]
-        figure.add_bar(
+        trace = bar(
             x=[str(row[name]) for row in rows], y=values, name=one.head,
             marker={"color": look.classes[place]}, customdata=[one.words(v) for v in values],
             hovertemplate=f"{one.head}: %{{customdata}}<extra>%{{x}}</extra>",
         )  # fmt: skip
+        figure.add_trace(trace)
     x = {"type": "category", "showgrid": False}
     low = {"rangemode": "tozero", **y}
     return figure.laid(x, low, barmode=mode, bargap=0.35, margin={"t": 44, "b": 92})

@@ -6,7 +6,6 @@ The bars are those of `profilers.operators.activity_bars`, all from the time spa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -23,29 +22,17 @@ from profilers.report_text import shortened
 _MOST_BANDS, _MOST_SHADES = 300, 40
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The contents of a timeline.
-
-    activity: of `activity_bars` or `found_bars`.  ranges: of `range_bars`.  bands: of
-    `profilers.timeline.window.bands`.
-    """
-
-    activity: pd.DataFrame
-    ranges: pd.DataFrame
-    bands: pd.DataFrame
-
-
-def timeline(rows: Rows, span: Span, look: Look) -> Figure:
+def timeline(
+    activity: pd.DataFrame, ranges: pd.DataFrame, bands: pd.DataFrame, span: Span, look: Look
+) -> Figure:
     """Bars of each stream below ranges, steps and phases, one colour per operator class.
 
-    span: shown by the axis [s].
+    activity: of `activity_bars` or `found_bars`.  ranges: of `range_bars`.  bands: of
+    `profilers.timeline.window.bands`.  span: shown by the axis [s].
     """
-    bands = rows.bands[overlaps(rows.bands, span)] if len(rows.bands) else rows.bands
+    bands = bands[overlaps(bands, span)] if len(bands) else bands
     bands = bands.nlargest(_MOST_BANDS, "duration_s")
-    lanes = [
-        lane for table in (bands, rows.ranges, rows.activity) for lane in sorted(set(table["lane"]))
-    ]
+    lanes = [lane for table in (bands, ranges, activity) for lane in sorted(set(table["lane"]))]
     figure = blank(look, "", 158 + 40 * max(len(lanes), 3))
     phases = (
         ("prefill", "Prefill", look.classes[0]),
@@ -62,9 +49,9 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
                 start = row.start_s / MILLISECOND
                 end = start + row.duration_s / MILLISECOND
                 figure.add_vrect(start, end, fillcolor=translucent(color, 0.07), layer="below")
-    if len(rows.ranges):
-        figure.add_trace(_trace(rows.ranges, "Ranges", look.rest))
-    figure.add_traces(_activity_traces(rows.activity, look))
+    if len(ranges):
+        figure.add_trace(_trace(ranges, "Ranges", look.rest))
+    figure.add_traces(_activity_traces(activity, look))
     window = [edge / MILLISECOND for edge in span]
     return figure.laid(
         {"title_text": "Time since the first event [ms]", "tickformat": "~g", "range": window},

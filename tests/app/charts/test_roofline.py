@@ -87,10 +87,10 @@ def test_the_hover_puts_numbers_into_the_formula_of_the_bound():
 
 def test_the_frame_holds_every_point():
     for batch in (1, 512):
-        limits = frame(batch)
+        across, upwards = frame(batch)
         for row in operators(batch):
-            assert limits.x[0] < row["flops_per_byte"] < limits.x[1]
-            assert limits.y[0] < row["flops_per_s"] < limits.y[1]
+            assert across[0] < row["flops_per_byte"] < across[1]
+            assert upwards[0] < row["flops_per_s"] < upwards[1]
 
 
 def test_a_system_with_every_tier_shows_every_ceiling():
@@ -106,7 +106,7 @@ def test_the_names_of_diagonals_lie_on_no_operator(batch: int):
     """On the narrowest frame, at 6 pixels per letter and 13 per line, 6 pixels from the point."""
     rows = operators(batch)
     limits = frame(batch)
-    low_x, high_x, low_y, high_y = (math.log10(end) for end in (*limits.x, *limits.y))
+    low_x, high_x, low_y, high_y = (math.log10(end) for axis in limits for end in axis)
     wide, high = (size / span for size, span in zip(
         NARROWEST, (high_x - low_x, high_y - low_y), strict=True))  # fmt: skip
     names = [name for name, *_ in bandwidths(H100)]
