@@ -64,9 +64,6 @@ def as_batch(setup: Setup) -> Setup:
 
     It is limited to what fits: a server that reserves only a share of the output may run
     more than fit in a static batch.  A trace has no single load, so it is a batch of one.
-
-    Raises:
-        RidgelineError: the setup cannot be priced.
     """
     s = setup.scenario
     if s.kind == "batch":
@@ -116,36 +113,24 @@ def curve(setup: Setup, load: str) -> pd.DataFrame:
 
     load: "concurrency", 1 to 4096 in powers of two, or "rate", up to just beyond the highest
     rate that is sustained.
-
-    Raises:
-        RidgelineError: as `cached.resolved`.
     """
     degree = setup.scenario.tp
     resolved = caches.deployed(setup)
     return _curves(resolved, load, (degree,))[degree]
 
 
+@caches.by_setup(128)
 def one_load(setup: Setup) -> Mapping[str, Any]:
-    """The figures of a setup's load as `ridgeline serve` gives them, its message beside them.
-
-    Raises:
-        RidgelineError: as `cached.resolved`.
-    """
+    """The figures of a setup's load as `ridgeline serve` gives them, its message beside them."""
     load = load_of(setup)
-    return _one_load(setup, load.name, load.value)
-
-
-@caches.by_setup(128, _any_load)
-def _one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
-    table = curve(setup, load)
-    drawn = np.flatnonzero(table[load] == value)
+    table = curve(setup, load.name)
+    drawn = np.flatnonzero(table[load.name] == load.value)
     if len(drawn):
         return table.iloc[drawn[:1]].to_dict("records")[0]
-    resolved = caches.deployed(setup)
-    result = _served(resolved, load, np.array([[value]]), (setup.scenario.tp,))
-    found = _columns(resolved, result, load)
-    row = {name: c if isinstance(c, str) else np.asarray(c).item() for name, c in found.items()}
-    return {load: value, **row, "message": result.messages.get(0, "")}
+    resolved = caches.deployed(_any_load(setup))
+    result = _served(resolved, load.name, np.array([[load.value]]), (setup.scenario.tp,))
+    row = _columns(resolved, result, load.name).row()
+    return {load.name: load.value, **row, "message": result.messages.get(0, "")}
 
 
 def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[pd.DataFrame, int]:
@@ -162,9 +147,6 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
 
     load: "concurrency", in whole users, or "rate", to a thousandth of the highest.
     limits: columns of a curve and the most that each may be [s].
-
-    Raises:
-        RidgelineError: as `cached.resolved`.
     """
     degree, resolved = (setup.scenario.tp,), caches.deployed(setup)
     found: Mapping[str, Any] = curve(setup, load)

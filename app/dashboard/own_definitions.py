@@ -38,11 +38,7 @@ def own_texts(kind: Kind) -> dict[str, str]:
 
 
 def attach(setup: Setup) -> Setup:
-    """The setup with its own model and system, if it names such, and the visitor's data folder.
-
-    Raises:
-        RidgelineError: as `config_of`.
-    """
+    """The setup with its own model and system, if it names such, and the visitor's data folder."""
     s = setup.scenario
     folder, state = visitor.own_edition()
     return replace(
@@ -58,9 +54,6 @@ def config_of(model: str) -> str:
     """The config.json that a name stands for: the visitor's, or a hub model's in the hub's cache.
 
     "" for a shipped name, and for a hub model that is not here.
-
-    Raises:
-        RidgelineError: a malformed hub address, a file of the cache that cannot be read.
     """
     if text := own_texts("models").get(model):
         return text
@@ -98,11 +91,7 @@ def show_outcome(kind: Kind, place: str = "") -> None:
 
 
 def add(kind: Kind, name: str, content: bytes | str) -> str:
-    """Check a definition and store it for the session; returns the name by which it is selected.
-
-    Raises:
-        RidgelineError: it is not a model or system that can be read.
-    """
+    """Check a definition and store it for the session; returns the name by which it is selected."""
     words = _decoded(name, content)
     if kind == "models":
         config = parse_config(words)
@@ -168,11 +157,7 @@ _ERROR = "hub_error"
 
 
 def ask_button(model: str) -> None:
-    """Draw the button if `model` is a hub address whose config is not cached.
-
-    Raises:
-        InvalidValue: it begins like an address but is invalid.
-    """
+    """Draw the button if `model` is a hub address whose config is not cached."""
     if hub_id(model) is None or shipped_page(model) or config_of(model):
         return
     st.button(

@@ -53,11 +53,7 @@ NAMES = tuple(name for phrase in PHRASES.values() for name in phrase.names)
 
 
 def box(key: str, place: Any = st) -> dict[str, Any]:
-    """Draw a box of `PHRASES`; returns the values of its parameters, by name.
-
-    Raises:
-        InvalidValue: the typed text, or the link's, is not a value.
-    """
+    """Draw a box of `PHRASES`; returns the values of its parameters, by name."""
     phrase, before = PHRASES[key], f"{key}_before"
     texts = _texts(phrase.names)
     shown = _shown(key, texts)

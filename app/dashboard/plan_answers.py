@@ -27,9 +27,6 @@ _CURVES = "frontier_curves"
 def in_closed_form(searched: Searched) -> Planned | None:
     """The answer to a question without any simulation; None while a job prices its space, with its
     progress drawn.
-
-    Raises:
-        RidgelineError: as `app.decide.plan_query`.
     """
     targets_of(searched.query())  # refuses invalid questions before anything is queued
     asked = searched.in_closed_form
@@ -48,9 +45,6 @@ def in_closed_form(searched: Searched) -> Planned | None:
 def simulated(searched: Searched) -> Planned | None:
     """The answer to a question whose candidates are priced, its plans simulated; None while a job
     simulates them, with its progress drawn.
-
-    Raises:
-        RidgelineError: the job failed or was cancelled.
     """
     given = searched, _priced(searched)
     title = "Simulating the plans"
@@ -60,9 +54,6 @@ def simulated(searched: Searched) -> Planned | None:
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
     """The document of the deployment stated in a question, under the searched load; targets are
     ignored.
-
-    Raises:
-        RidgelineError: it cannot be priced.
     """
     degrees = {name: getattr(question, name) for name in DEGREES}
     devices = question.tp * question.pp * question.dp * question.replicas
@@ -105,9 +96,6 @@ def _quickly_priced(searched: Searched) -> Priced:
 def frontier_curves(many: Several) -> Curves | None:
     """The curves of the families of questions; None while a job prices them, with its progress
     drawn.
-
-    Raises:
-        RidgelineError: as `app.decide.plan_query.curves_as_job`.
     """
     title = "Pricing every load"
     return shared_result(_CURVES, searching.curves_as_job, many, title, lane=PRICING)

@@ -65,9 +65,6 @@ def control(
 
     place: Streamlit container.  options: texts to choose among if the parameter declares none.
      more: arguments of the widget that replace the defaults.
-
-    Raises:
-        InvalidValue: its text is not a value of the parameter.
     """
     one = PARAMETERS[name]
     label = label or one.title
@@ -170,9 +167,6 @@ def drawer(
 
     opened: whether the drawer is open; if not, only groups in use are drawn.  changed: arguments of
     single controls that replace the defaults, by parameter.
-
-    Raises:
-        InvalidValue: as `control`.
     """
     values: dict[str, Any] = {}
     for title, names in DRAWER.items():

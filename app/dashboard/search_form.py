@@ -82,9 +82,6 @@ def drawer(question: Question, *, opened: bool) -> None:
     """Draw the group, collapsed unless it is in use, and store its space for the page.
 
     opened: whether the drawer that contains it is open.
-
-    Raises:
-        InvalidValue: a text that is not a value of its parameter.
     """
     used = any(_is_used(key) for key in keys())
     first = st.session_state.setdefault(f"{_OPEN}_at_first", used)
@@ -201,11 +198,7 @@ def own_systems() -> tuple[tuple[str, str], ...]:
 
 
 def searched(setup: Setup) -> Searched:
-    """The sidebar's question with its search space.
-
-    Raises:
-        RidgelineError: an invalid typed value.
-    """
+    """The sidebar's question with its search space."""
     chosen = space()
     question = replace(kept(under_load(setup.scenario), _SEARCHED), **chosen.pools)
     question = freed(question) if chosen.free else question

@@ -117,9 +117,6 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
     """`gated` for a setup under its load: the setup that is drawn, the load and its figures.
 
     switch: whether the page has the switch "If it fitted".
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
     """
     load = load_of(setup)
     setup = under(setup, load)

@@ -115,9 +115,6 @@ def slide(label: str, least: float, most: float, usual: float, key: str, **more:
     """Draw a slider, bound to the address; returns its number.
 
     more: arguments of `st.slider`.
-
-    Raises:
-        InvalidValue: the link's value is not a number in its range.
     """
     said = st.query_params.get(key)
     try:
