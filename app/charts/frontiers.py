@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.charts.figure import Figure, Trace
-from app.charts.labels import Room, ends
+from app.charts.labels import room_beside
 from app.charts.parts import dots, error_reach, line, ring
 from app.charts.plan import finish
 from app.charts.style import Look, blank, translucent
@@ -43,7 +43,11 @@ def frontiers(
     x, y = axes
     figure = blank(look, f"{y.words} against {x.words}", 540)
     used: set[str] = set()
-    room = _room(curves, axes)
+    lines = [
+        [axis.values(curve.columns)[curve.vertices(x, y)].tolist() for axis in axes]
+        for curve in curves
+    ]
+    room = room_beside(lines, (x.logarithmic, y.logarithmic))
     for number, curve in enumerate(curves):
         at = curve.vertices(x, y)
         color = look.classes[number % len(look.classes)]
@@ -109,19 +113,6 @@ def _trust(curve: Curve, at: NDArray[np.intp]) -> list[str]:
         f"TPOT 80 %: {1e3 * a:.3g} to {1e3 * b:.3g} ms" if math.isfinite(a) else "not validated"
         for a, b in zip(low, high, strict=True)
     ]
-
-
-def _room(curves: Sequence[Curve], axes: tuple[Axis, Axis]) -> Room:
-    """Free space for labels in a plot of all frontiers, away from their points."""
-    found = []
-    for axis in axes:
-        values = [axis.values(curve.columns)[curve.vertices(*axes)] for curve in curves]
-        found.append(ends(np.concatenate([np.zeros(0), *values]).tolist(), axis.logarithmic))
-    room = Room(found[0], found[1], (axes[0].logarithmic, axes[1].logarithmic))
-    for curve in curves:
-        at = curve.vertices(*axes)
-        room.keep_free(*(axis.values(curve.columns)[at].tolist() for axis in axes))
-    return room
 
 
 # ------------------------------------------------------------------------------- measured

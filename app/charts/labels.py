@@ -102,10 +102,21 @@ class Room:
         )
 
 
-def ends(values: Sequence[float], logarithmic: bool) -> tuple[float, float]:
-    """The ends of an axis for these values: from zero, or from the least value if logarithmic."""
-    found = [value for value in values if math.isfinite(value)] or [1.0]
-    return (min(found) if logarithmic else 0.0, max(found) or 1.0)
+def room_beside(
+    lines: Sequence[Sequence[Sequence[float]]], logarithmic: tuple[bool, bool] = (False, False)
+) -> Room:
+    """The free space beside lines, each its xs and ys, in a plot that holds all of them.
+
+    Axes start at zero, or at the least value if logarithmic.
+    """
+    ends = []
+    for side, log in enumerate(logarithmic):
+        values = [one for line in lines for one in line[side] if math.isfinite(one)] or [1.0]
+        ends.append((min(values) if log else 0.0, max(values) or 1.0))
+    room = Room(ends[0], ends[1], logarithmic)
+    for xs, ys in lines:
+        room.keep_free(xs, ys)
+    return room
 
 
 def width(words: str, size: float) -> float:

@@ -107,27 +107,19 @@ def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
     kinds = {words: kind for kind, words in CLASS_NAMES.items()}
     if kinds.keys() & set(names):
         return {name: look.class_color(kinds.get(name, name)) for name in names}
-    ordered = zip(names, cycle(look.classes), strict=False)
-    return {name: look.faint if name == REST else color for name, color in ordered}
+    return dict(zip(names, cycle(look.classes), strict=False)) | {REST: look.faint}
 
 
 def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace:
-    hover = [
-        [
-            p["label"], quantities.seconds(p["predicted_s"]), quantities.seconds(p["measured_s"]),
-            f"{p['predicted_s'] / p['measured_s'] - 1.0:+.0%}",
-        ]
-        for p in points
-    ]  # fmt: skip
-    return dots(
-        [p["measured_s"] for p in points],
-        [p["predicted_s"] for p in points],
-        name,
-        {"color": color, "symbol": symbol, "size": 6, "opacity": 0.7, "line": {"width": 0}},
-        "%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
-        "(%{customdata[3]})<extra></extra>",
-        customdata=hover,
-    )
+    measured, predicted = ([p[one] for p in points] for one in ("measured_s", "predicted_s"))
+    told = [
+        f"{p['label']}<br>predicted {quantities.seconds(made)}, "
+        f"measured {quantities.seconds(seen)} ({made / seen - 1.0:+.0%})"
+        for p, seen, made in zip(points, measured, predicted, strict=True)
+    ]
+    marker = {"color": color, "symbol": symbol, "size": 6, "opacity": 0.7, "line": {"width": 0}}
+    hover = "%{customdata}<extra></extra>"
+    return dots(measured, predicted, name, marker, hover, customdata=told)
 
 
 def errors_by_split(

@@ -137,9 +137,9 @@ def _points(
     return scatter(x=list(xs), y=list(ys), name=name, **told, **properties)
 
 
-def ring(size: Any, color: str, fill: str = CLEAR, width: int = 2) -> dict[str, Any]:
-    """The marker of a hollow point.  size: of each point or of all, width: of its edge [px]."""
-    return {"size": size, "color": fill, "line": {"width": width, "color": color}}
+def ring(size: Any, color: str, fill: str = CLEAR) -> dict[str, Any]:
+    """The marker of a hollow point.  size: of each point or of all [px]."""
+    return {"size": size, "color": fill, "line": {"width": 2, "color": color}}
 
 
 def band(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from app.charts.figure import Figure, Trace
-from app.charts.labels import Room, ends
+from app.charts.labels import room_beside
 from app.charts.parts import dots, guide_across, guide_upwards, line, ring
 from app.charts.style import CLEAR, Look, blank, translucent
 from app.decide.axes import Axis
@@ -96,12 +96,8 @@ def _frontier(points: Points, look: Look) -> Trace:
         textfont={"size": 11, "color": look.faint}, cliponaxis=False,
         customdata=[[vertex.at, vertex.words] for vertex in vertices],
     )  # fmt: skip
-    frame = ends(trace["x"], across), ends(trace["y"], upwards)
-    room = Room(*frame, (across, upwards))
-    room.keep_free(trace["x"], trace["y"])
-    for series in points.series:
-        room.keep_free(series.x.tolist(), series.y.tolist())
-    room.label(trace)
+    clouds = ((series.x.tolist(), series.y.tolist()) for series in points.series)
+    room_beside([(trace["x"], trace["y"]), *clouds], (across, upwards)).label(trace)
     return trace
 
 

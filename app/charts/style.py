@@ -146,8 +146,8 @@ def printable(document: str) -> str:
     *dark, dark_classes = astuple(DARK)
     *light, light_classes = astuple(LIGHT)
     for old, new in zip((*dark, *dark_classes), (*light, *light_classes), strict=True):
-        rgba = (translucent(color, 1.0).removesuffix("1.0)") for color in (old, new))
-        document = document.replace(old, new).replace(*rgba)
+        before, after = (translucent(one, 1.0).removesuffix("1.0)") for one in (old, new))
+        document = document.replace(old, new).replace(before, after)
     return document
 
 

@@ -56,7 +56,7 @@ def _does_not_fit(setup: Setup, message: str, batch: int) -> None:
     if fewest is None:
         st.caption("It does not fit on 1,024 of these devices either.")
         return
-    degrees = {"tp": int(fewest.tp), "pp": int(fewest.pp), "ep": int(fewest.ep)}
+    degrees = {name: int(getattr(fewest, name)) for name in ("tp", "pp", "ep")}
     devices = degrees["tp"] * degrees["pp"] * setup.scenario.dp
     how = " ".join(f"{name.upper()}{degree}" for name, degree in degrees.items() if degree > 1)
     _nearest(f"Fewest devices of this kind on which it fits: **{devices}** ({how}).", degrees,
@@ -86,7 +86,5 @@ def figure_card(label: str, value: str, beside: str, meaning: str, *, fits: bool
     """Draw a figure's card; if the configuration does not fit, the figure is conditional
     and grey.
     """
-    if fits:
-        card(label, value, beside, meaning)
-    else:
-        card(label, NONE, f"{value} if it fitted", meaning)
+    shown = (value, beside) if fits else (NONE, f"{value} if it fitted")
+    card(label, *shown, meaning)

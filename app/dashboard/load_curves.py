@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -168,11 +169,10 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
 @caches.by_setup(8, _any_load)
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
-    try:
+    with suppress(RidgelineError):
         # without the user's own calibration, which is of the setup's degrees
         return _curves(completed(caches.resolved(setup), {}), load, degrees)
-    except RidgelineError:
-        return {}
+    return {}
 
 
 def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> dict[int, pd.DataFrame]:

@@ -5,6 +5,7 @@ that asks the Hugging Face hub for a model, which no other part of the dashboard
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from typing import Any, Literal
 
@@ -39,15 +40,10 @@ def own_texts(kind: Kind) -> dict[str, str]:
 
 def attach(setup: Setup) -> Setup:
     """The setup with its own model and system, if it names such, and the visitor's data folder."""
-    s = setup.scenario
-    folder, state = visitor.own_edition()
-    return replace(
-        setup,
-        model_config=config_of(s.model),
-        system_yaml=own_texts("systems").get(s.system, ""),
-        own_folder=folder,
-        own_edition=state,
-    )
+    s, (folder, state) = setup.scenario, visitor.own_edition()
+    system = own_texts("systems").get(s.system, "")
+    own = {"system_yaml": system, "own_folder": folder, "own_edition": state}
+    return replace(setup, model_config=config_of(s.model), **own)
 
 
 def config_of(model: str) -> str:
@@ -67,12 +63,11 @@ def keep(kind: Kind, name: str, content: bytes | str, place: str = "") -> None:
 
     place: where it was given, the kind's own form by default.
     """
-    outcome: Outcome
+    key = f"{_OUTCOME}{place or kind}"
     try:
-        outcome = add(kind, name, content)
+        st.session_state[key] = add(kind, name, content)
     except RidgelineError as error:
-        outcome = error
-    st.session_state[f"{_OUTCOME}{place or kind}"] = outcome
+        st.session_state[key] = error
 
 
 def is_read(place: str) -> bool:
@@ -117,11 +112,7 @@ def _decoded(name: str, content: bytes | str) -> str:
 
 def choose(kind: Kind, label: str) -> Callable[[], None]:
     """A callback that puts a model or system of this name into the scenario."""
-
-    def chosen() -> None:
-        st.session_state["model" if kind == "models" else "system"] = label
-
-    return chosen
+    return partial(st.session_state.update, {kind.removesuffix("s"): label})
 
 
 def system_yaml(name: str, figures: Mapping[str, float]) -> str:
@@ -131,13 +122,9 @@ def system_yaml(name: str, figures: Mapping[str, float]) -> str:
     """
     slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())[:60]
     document: dict[str, Any] = {
-        "id": slug or "my-system",
-        "name": name or "My system",
-        "vendor": "own",
-        "kind": "gpu",
-        "family": "own",
-        "sources": {"form": {"title": "Typed into the dashboard"}},
-    }
+        "id": slug or "my-system", "name": name or "My system", "vendor": "own", "kind": "gpu",
+        "family": "own", "sources": {"form": {"title": "Typed into the dashboard"}},
+    }  # fmt: skip
     stated = {path: value for path, value in figures.items() if value}
     if "links.scale_up.gb_per_s" not in stated:
         stated = {path: v for path, v in stated.items() if not path.startswith("links.")}
@@ -147,8 +134,7 @@ def system_yaml(name: str, figures: Mapping[str, float]) -> str:
         for parent in parents:
             place = place.setdefault(parent, {})
         place[last] = {"value": value, "source": "form", "kind": "assumed", "note": "as typed"}
-    tier = document.get("links", {}).get("scale_up")
-    if tier:
+    if tier := document.get("links", {}).get("scale_up"):
         tier["name"] = "scale-up link"
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 

@@ -37,10 +37,7 @@ class Phrase:
 
 
 PHRASES: Mapping[str, Phrase] = {
-    "load": Phrase(
-        "Load", LOADS, "16 users, 20/s, batch 8 or trace",
-        page_text("loads"),
-    ),
+    "load": Phrase("Load", LOADS, "16 users, 20/s, batch 8 or trace", page_text("loads")),
     "lengths": Phrase(
         "Lengths in / out", ("isl", "osl"), "2k / 500", "Input and output tokens per request.",
     ),
@@ -143,10 +140,9 @@ def _shown(key: str, texts: Mapping[str, str]) -> str:
 
 
 def _short(text: Any) -> str:
-    try:
+    with suppress(ValueError):
         return short(literals.number(str(text)))
-    except ValueError:
-        return str(text)
+    return str(text)
 
 
 def _parsed(key: str, text: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The planner's answers on a page: in closed form at once, simulated by a job; cached."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +21,6 @@ from genz_core.errors import RidgelineError
 
 Curves = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
 _ANSWERED = "plan_answered"
-_PRICED, _SIMULATED, _CHANGES = "plan_priced", "plan_simulated", "plan_changes"
-_CURVES = "frontier_curves"
 
 
 def in_closed_form(searched: Searched) -> Planned | None:
@@ -46,9 +45,8 @@ def simulated(searched: Searched) -> Planned | None:
     """The answer to a question whose candidates are priced, its plans simulated; None while a job
     simulates them, with its progress drawn.
     """
-    given = searched, _priced(searched)
-    title = "Simulating the plans"
-    return shared_result(_SIMULATED, searching.planned_as_job, searched, title, given)
+    given, title = (searched, _priced(searched)), "Simulating the plans"
+    return shared_result("plan_simulated", searching.planned_as_job, searched, title, given)
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
@@ -74,18 +72,17 @@ def _priced(searched: Searched) -> Priced | None:
     if _shapes(searched) <= searching.PLAN_AT_ONCE:
         return _quickly_priced(searched.untargeted)
     asked = searched.untargeted
-    return shared_result(_PRICED, searching.price_as_job, asked, "Planning", lane=PRICING)
+    return shared_result("plan_priced", searching.price_as_job, asked, "Planning", lane=PRICING)
 
 
 def _shapes(searched: Searched) -> float:
     """Number of degrees to price; 0 for a question that cannot be priced, which says why."""
     setup = searched.setup
     precisions = tuple(setup.scenario.precisions.items())
-    try:
+    with suppress(RidgelineError):
         model = caches.model_of(setup.scenario.model, setup.model_config, precisions)
         return searched.shapes(experts_of(model))
-    except RidgelineError:
-        return 0
+    return 0
 
 
 @caches.by_setup(8)
@@ -98,7 +95,7 @@ def frontier_curves(many: Several) -> Curves | None:
     drawn.
     """
     title = "Pricing every load"
-    return shared_result(_CURVES, searching.curves_as_job, many, title, lane=PRICING)
+    return shared_result("frontier_curves", searching.curves_as_job, many, title, lane=PRICING)
 
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:
@@ -106,5 +103,5 @@ def with_changes(searched: Searched, planned: Planned) -> Planned:
     its progress drawn meanwhile.
     """
     title = "Looking for changes that would allow a plan"
-    found = shared_result(_CHANGES, searching.changes_as_job, searched, title)
+    found = shared_result("plan_changes", searching.changes_as_job, searched, title)
     return planned if found is None else planned.with_changes(found)

@@ -123,13 +123,10 @@ def take_lists() -> None:
 def opener() -> None:
     """Draw the button that opens the group."""
     st.button(
-        "Choose", key="open_search", icon=":material/tune:", type="tertiary", on_click=_unfold,
+        "Choose", key="open_search", icon=":material/tune:", type="tertiary",
+        on_click=st.session_state.update, args=({"more_open": True, _OPEN: True},),
         help=page_text("search"),
     )  # fmt: skip
-
-
-def _unfold() -> None:
-    st.session_state.update({"more_open": True, _OPEN: True})
 
 
 def space() -> Space:

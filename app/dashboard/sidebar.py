@@ -1,7 +1,7 @@
 """The scenario's controls in the sidebar; each is bound to the address, so a link restores it."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import streamlit as st
@@ -207,11 +207,10 @@ def _apply_preset(values: Mapping[str, Any]) -> None:
 
 def _public_rent(system: str) -> str:
     """The text of the empty rent box: the system's public price, if it has one."""
-    try:
-        price = find_system(system).price_usd_per_hour
-    except RidgelineError:  # said by the page
-        price = None
-    return "none known" if price is None else f"{price:.2f}, as published"
+    with suppress(RidgelineError):  # said by the page
+        if price := find_system(system).price_usd_per_hour:
+            return f"{price:.2f}, as published"
+    return "none known"
 
 
 def describe(setup: Setup) -> str:

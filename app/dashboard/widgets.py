@@ -147,19 +147,18 @@ def draw_tabs(tabs: Mapping[str, Callable[[], object]], key: str, **more: Any) -
 def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
     """Draw a table with a title, or a sentence if the fit that writes it has not run."""
     st.subheader(title, anchor=False)
-    if rows:
-        shown = pd.DataFrame(rows).dropna(axis=1, how="all")
-        if "metric" in shown:
-            shown["metric"] = shown["metric"].replace(_METRICS, regex=True)
-        headings = {
-            name: st.column_config.Column(label, help=meaning)
-            for name, (label, meaning) in HEADINGS.items()
-            if name in shown
-        }
-        draw_table(shown, key, height="auto", column_config=headings)
-    else:
+    if not rows:
         st.caption("Not available: the fit that produces this table has not been run.")
-    if caption and rows:
+        return
+    shown = pd.DataFrame(rows).dropna(axis=1, how="all")
+    if "metric" in shown:
+        shown["metric"] = shown["metric"].replace(_METRICS, regex=True)
+    headings = {
+        name: st.column_config.Column(label, help=meaning)
+        for name, (label, meaning) in HEADINGS.items()
+    }
+    draw_table(shown, key, height="auto", column_config=headings)
+    if caption:
         st.caption(caption)
 
 
@@ -169,8 +168,9 @@ def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str
     points, by: as for `app.charts.parity.parity`.
     """
     look = export.look()
-    figure = parity.parity(points, by, f"{title}, by {by}", look)
-    spread = parity.error_histogram(points, "Spread of the errors", look)
-    figures = {"parity": figure, "errors": spread}
+    figures = {
+        "parity": parity.parity(points, by, f"{title}, by {by}", look),
+        "errors": parity.error_histogram(points, "Spread of the errors", look),
+    }
     export.beside(key, figures, (3, 2))
     return figures
