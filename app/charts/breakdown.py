@@ -21,10 +21,8 @@ _ENDS = "outside the layers"
 def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> Figure:
     """Stacked bars of time shares, one bar per step, one colour per operator class.
 
-    steps: for each step its latency by class, which sum to the step; "host" holds host and pipeline
-    time.
-    totals: each step with its interval.  Step times differ by orders of magnitude, so bars show
-    shares.
+    steps: the latency of each by class, which sum to it; "host" holds host and pipeline time.
+    totals: each step with its interval.  Steps differ by orders of magnitude, so bars show shares.
     """
     title = "Time by operator class"
     return _shares(title, steps, totals, KIND_NAMES, look.class_color, look)
@@ -153,9 +151,7 @@ def icicle(table: Table, title: str, look: Look) -> Figure:
 
 
 def _tree(table: Table, title: str, look: Look) -> list[tuple[str, str, str, Ranged, str]]:
-    """The icicle's nodes: the model, its layer groups and their operators that take time, each with
-    its id, label, parent, latency and colour.
-    """
+    """The icicle's nodes: id, label, parent, latency, colour; without what takes no time."""
     named = zip(table["name"], table["module"], table["class"], of_rows(table), strict=True)
     rows = [
         (name, module or _ENDS, kind, latency)

@@ -18,8 +18,7 @@ _ALONG = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
 
 
 def named_peaks(peaks: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Peaks [FLOP/s], highest first, each named by the formats that share it: ("bf16, fp16",
-    989e12).
+    """Peaks [FLOP/s], highest first, named by the formats that share them: ("bf16, fp16", 989e12).
 
     peaks: by number format.
     """

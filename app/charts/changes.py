@@ -21,8 +21,7 @@ _NAMES: Mapping[str, str] = {
 def ordered_changes(before: Seconds, after: Seconds) -> dict[str, float]:
     """The change of every key from `before` to `after` [s], in stacking order.
 
-    Changes below a hundredth of the larger total are combined under `REST`.  The values sum to the
-    difference of the totals.
+    Those below a hundredth of the larger total are one, `REST`.  All sum to the difference.
     """
     ranks = {name: at for at, name in enumerate((*PARTS, *CLASSES))}
     names = sorted({**before, **after}, key=lambda name: ranks.get(name, len(ranks)))
@@ -38,8 +37,7 @@ def bridge(
 ) -> Figure:
     """A horizontal waterfall: a bar per total and, between two totals, a bar per change.
 
-    stages: (name, seconds) of each total.  between: changes [s] from each stage to the next, which
-    sum to their difference.
+    stages: (name, seconds) of each total.  between: changes [s] that lead from each to the next.
     """
     names, values, bases, colors, words = [], [], [], [], []
     for at, (stage, total) in enumerate(stages):

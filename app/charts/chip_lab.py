@@ -68,8 +68,7 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
 
 
 def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look) -> Figure:
-    """One figure of every combination that runs, the first on top; the bound of its decode step
-    on hover.
+    """One figure of every combination that runs, the first on top; the hover has its bound.
 
     rows: of `app.decide.study.Study`.  figure: of `FIGURES`.
     """

@@ -45,8 +45,7 @@ def against_api(
     """Cost per million tokens over the arrival rate, beside the API's price.
 
     Replicas are added when the present ones are full.
-    most: largest arrival rate that one replica sustains [1/s].  tokens: input and output tokens of
-    a request.
+    most: largest arrival rate of one replica [1/s].  tokens: input and output tokens of a request.
     """
     title = "Self-hosted against an API" if api_per_request else "Self-hosted, by arrivals"
     figure = blank(look, title, 380)

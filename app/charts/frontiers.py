@@ -69,9 +69,7 @@ def frontiers(
 
 
 def _stretches(curve: Curve, at: NDArray[np.intp]) -> list[tuple[str, NDArray[np.intp]]]:
-    """The frontier split where its basis changes; a segment takes the weaker basis of its two
-    ends.
-    """
+    """The frontier split where its basis changes; a segment has the weaker one of its ends."""
     if at.size == 1:
         return [(BASES[int(curve.basis[at[0]])], at)]
     worse = np.maximum(curve.basis[at[:-1]], curve.basis[at[1:]])

@@ -47,8 +47,7 @@ def counter_roofline(
 ) -> Figure:
     """Kernels or operators under the rooflines of their device.
 
-    points: see `profilers.operators.roofline`.  traffic: axis wording for the kind of bytes
-    counted.
+    points: see `profilers.operators.roofline`.  traffic: axis wording for the bytes counted.
     rate: of the device's memory [bytes/s], None where unknown.
     peaks: FLOP/s by number format.  A kernel above its roofline has the alarm colour; a kernel
     whose tensor cores were not counted is drawn as a ring.
@@ -118,8 +117,7 @@ def _hover(row: Mapping[Hashable, Any]) -> str:
 
 
 def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
-    """One stacked bar per rank: compute kernels, overlapped communication, exposed communication,
-    idle.
+    """One stacked bar per rank: compute, overlapped and exposed communication, idle.
 
     rows: of `profilers.timeline.ranks.RankComparison`.
     """

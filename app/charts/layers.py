@@ -1,8 +1,7 @@
 """The layer graph: operators in execution order, grouped by layers and by parts of a layer.
 
 A square is an operator, coloured by class; a triangle folds and unfolds a group; the bar is its
-share of the step's operator time.  Every line is a point that can be clicked; its id is its custom
-data.
+share of the step's operator time.  Every line is a point to click; its id is its custom data.
 """
 
 from collections.abc import Sequence
@@ -17,9 +16,7 @@ _ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
 
 
 def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
-    """The lines of a layer graph from top to bottom.  chosen: id of the operator shown in
-    detail.
-    """
+    """The lines of a layer graph from the top down.  chosen: id of the operator in detail."""
     figure = blank(look, "", _ROW_PX * len(lines) + BUTTONS + 12)
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
     xs = [0.02 + _INDENT * line.level for line in lines]

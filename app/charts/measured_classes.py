@@ -1,6 +1,4 @@
-"""Measured and predicted times: classes of a phase, steps of a sweep, runs before and after a
-fit.
-"""
+"""Measured and predicted times: classes of a phase, steps of a sweep, runs around a fit."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -77,9 +77,7 @@ def part_bars(
 
 
 def _rule(name: str, look: Look) -> dict[str, object]:
-    """Line style of a limit: solid for the capacity, dashed for the share that the engine may
-    use.
-    """
+    """Line style of a limit: solid for the capacity, dashed for what the engine may use."""
     return {"color": look.ink, "width": 1.5, "dash": "solid" if name == "capacity" else "dash"}
 
 

@@ -101,9 +101,7 @@ def _positive(value: Any) -> bool:
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
-    """Colour of each group: its operator class's colour if groups are classes, otherwise in
-    order.
-    """
+    """Colour of each group: that of its operator class if groups are classes."""
     kinds = {words: kind for kind, words in CLASS_NAMES.items()}
     if kinds.keys() & set(names):
         return {name: look.class_color(kinds.get(name, name)) for name in names}
@@ -127,8 +125,7 @@ def errors_by_split(
 ) -> Figure:
     """Mean absolute error [%] of each operator on a logarithmic axis, one marker per split.
 
-    rows: see `app.accuracy.shipped_errors.operator_matrix`.  splits: description of each split by
-    name, in display order.
+    rows: see `app.accuracy.shipped_errors.operator_matrix`.  splits: descriptions in order.
     """
     figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
     names = [str(row["operator"]).replace("_", " ") for row in rows]

@@ -177,9 +177,7 @@ def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) ->
 def interval_reach(
     latencies: Iterable[Ranged], unit: float, look: Look, width: int
 ) -> dict[str, Any]:
-    """Error bars for the 80 % intervals of latencies, each of which must have one; width in
-    pixels.
-    """
+    """Error bars for the 80 % intervals of latencies; each must have one.  width: in pixels."""
     known = list(latencies)
     return error_reach(
         [(one.high - one.value) / unit for one in known],

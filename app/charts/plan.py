@@ -16,9 +16,8 @@ _FEW = 1500  # most points drawn; WebGL draws more, but needs unsafe scripts
 def candidates(points: Points, look: Look) -> Figure:
     """Every candidate on two axes; a point's first `customdata` is its number.
 
-    Candidates that meet all targets are filled, the others faint.  If there are too many points to
-    draw quickly, every n-th of each series is drawn; the frontier and the plans are always
-    complete.
+    Candidates that meet all targets are filled, the others faint.  Of too many points every n-th of
+    each series is drawn; the frontier and the plans are always complete.
     """
     x, y = points.x, points.y
     figure = blank(look, f"{y.words} against {x.words}", 500)

@@ -43,9 +43,7 @@ def operator_points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict
 
 
 def frame(steps: Iterable[StepEstimate], system: System) -> Frame:
-    """Axis limits that include all operators of steps, in all their configurations, and the ridge
-    point of every ceiling.
-    """
+    """Axis limits that include all operators of steps and the ridge point of every ceiling."""
     xs: list[float] = []
     ys: list[float] = []
     for step in steps:
@@ -139,9 +137,7 @@ def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
 
 
 def _diameter(share: float) -> float:
-    """Diameter of a point [px]: area grows with the time share; the smallest can still be
-    clicked.
-    """
+    """Diameter of a point [px]: its area is the time share, or the smallest to be clicked."""
     return max(_SMALLEST, _LARGEST * math.sqrt(max(share, 0.0)))
 
 
@@ -168,9 +164,7 @@ def hover(row: Row, system: System) -> str:
 
 
 def _label_points(figure: Figure, rows: Sequence[Row], room: Room, look: Look) -> None:
-    """Label the operators that take most time, beside their points or below them, where no other
-    point is covered.
-    """
+    """Label the operators that take most time where no other point is covered."""
     for row in sorted(rows, key=lambda row: -row["share"])[: 2 * _LABELLED]:
         away, name = _diameter(row["share"]) / 2 + 2, str(row["name"])
         x, y = row["flops_per_byte"], row["flops_per_s"]

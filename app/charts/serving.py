@@ -37,8 +37,7 @@ def latencies(
     """Mean and median latencies over the load, on logarithmic axes.
 
     table: columns `load`, status and, for each latency, `_s`, `_median_s` and the ends of its
-    interval, drawn as a band around the mean where known.  named: display name of each latency by
-    its column prefix.
+    interval, drawn as a band around the mean where known.  named: latencies by column prefix.
     """
     figure = blank(look, title, 420)
     for at, (column, name) in enumerate(named.items()):

@@ -223,8 +223,7 @@ def template(look: Look) -> dict[str, Any]:
 def log_ticks(
     limits: tuple[float, float], words: Callable[[float, int], str], *, across: bool = False
 ) -> dict[str, Any]:
-    """Tick labels of a logarithmic axis ("10 ms"): at decades, and between them where those are
-    few.
+    """Tick labels of a logarithmic axis ("10 ms"): at decades, and between them if those are few.
 
     limits: both above zero.  words: function (value, significant digits) -> text.  across: True if
     labels stand side by side (horizontal axis).  If not all labels fit the smallest plot, every

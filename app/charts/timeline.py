@@ -64,9 +64,7 @@ def timeline(
 
 
 def _activity_traces(activity: pd.DataFrame, look: Look) -> Iterator[Trace]:
-    """Activity by operator class, with copies and what is not classified; what a search has not
-    found is faint.
-    """
+    """Activity by operator class, copies and the rest; faint where a search found nothing."""
     names = {**CLASS_NAMES, COPY: "Copies and sets", OTHER: "Unclassified"}
     for kind, words in names.items():
         of_class = activity[activity["class"] == kind]

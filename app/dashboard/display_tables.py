@@ -191,8 +191,7 @@ Comparison = Mapping[str, Mapping[str, Ranged]]
 
 
 def row_figures(row: Mapping[str, Any]) -> dict[str, Ranged]:
-    """The known figures of a row by the names of their columns; only memory and devices if it
-    cannot run.
+    """The known figures of a row by column; only memory and devices if it cannot run.
 
     row: of `app.scenario.summary.facts` or `app.scenario.served_rows.table`.
     """

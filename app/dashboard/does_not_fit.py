@@ -1,6 +1,4 @@
-"""Configurations that cannot run: the reason, the nearest one that can, and a switch to draw them
-anyway.
-"""
+"""Configurations that cannot run: why, the nearest that can, a switch to draw them anyway."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -83,8 +81,6 @@ def _nearest(words: str, values: Mapping[str, int], key: str) -> None:
 
 
 def figure_card(label: str, value: str, beside: str, meaning: str, *, fits: bool) -> None:
-    """Draw a figure's card; if the configuration does not fit, the figure is conditional
-    and grey.
-    """
+    """Draw a figure's card; conditional and grey if the configuration does not fit."""
     shown = (value, beside) if fits else (NONE, f"{value} if it fitted")
     card(label, *shown, meaning)

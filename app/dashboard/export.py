@@ -78,8 +78,7 @@ def chart(
 
     key: of the widget and of saved files.  alt: the text for screen readers, by default the
     figure's title.  select: whether the figure accepts clicks; if not, the list is empty.  clicked:
-    called on a click, before the page is drawn again.  spans: whether boxes may be dragged over it
-    too.
+    called on a click, before the page is drawn again.  spans: whether boxes may be dragged, too.
     """
     if words := st.session_state.get(_MARK):
         faded(figure, words)
@@ -120,9 +119,7 @@ def _key(prefix: str, name: str) -> str:
 
 
 class _AsItIs(BaseFigure):
-    """A figure that Streamlit sends without validation, which it would apply to a plain
-    document.
-    """
+    """A figure that Streamlit sends without the validation that a plain document would get."""
 
     def __init__(self, figure: Figure) -> None:
         self._document = figure.drawn_once()
@@ -212,9 +209,7 @@ def _unseen() -> Trace:
 
 
 def _named(figure: Figure) -> list[Trace]:
-    """The traces shown in the legend.  As in Plotly, a single trace has no entry unless
-    `showlegend` is set.
-    """
+    """The traces in the legend; as in Plotly, a single one has no entry unless asked for."""
     asked = figure.layout.get("showlegend")
     named = [trace for trace in figure.data if trace.get("showlegend", True) and trace.get("name")]
     return [] if asked is False or (len(named) < 2 and not asked) else named

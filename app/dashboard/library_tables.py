@@ -28,9 +28,7 @@ _MODELS: Mapping[str, str] = {
 
 
 def readable_systems() -> dict[str, System]:
-    """Every readable system: the visitor's own, the shipped ones, and those in the user's
-    folder.
-    """
+    """Every readable system: the visitor's own, the shipped ones, those in the user's folder."""
     texts = own_definitions.own_texts("systems")
     own = {name: hardware_db.load_yaml(text) for name, text in texts.items()}
     return own | _on_disk(*visitor.own_edition())

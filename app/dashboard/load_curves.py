@@ -45,9 +45,7 @@ class Load:
 
 
 def load_of(setup: Setup) -> Load:
-    """The load of the question; a static batch counts as that number of users, a trace as one
-    user.
-    """
+    """The load of the question; a static batch counts as that many users, a trace as one."""
     s = setup.scenario
     if s.rate:
         return Load("rate", s.rate)
@@ -112,8 +110,7 @@ def basis(setup: Setup) -> str:
 def curve(setup: Setup, load: str) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
 
-    load: "concurrency", 1 to 4096 in powers of two, or "rate", up to just beyond the highest
-    rate that is sustained.
+    load: "concurrency", 1 to 4096 in powers of two, or "rate", to beyond the highest sustained.
     """
     degree = setup.scenario.tp
     resolved = caches.deployed(setup)

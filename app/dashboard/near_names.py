@@ -74,9 +74,7 @@ def _meaning(kind: str, typed: str) -> str:
 
 
 def near_buttons(error: RidgelineError) -> None:
-    """Draw the names close to an unknown one, or those that it fits, each a button that
-    selects it.
-    """
+    """Draw a button for each name that is close to an unknown one, or that it fits."""
     if not isinstance(error, UnknownName) or error.kind not in _BOXES:
         return
     with st.container(horizontal=True):

@@ -1,6 +1,4 @@
-"""A point of a chart, or a measured deployment, becomes the scenario: the sidebar's controls are
-set.
-"""
+"""A point of a chart, or a measured deployment, becomes the scenario in the sidebar."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -24,9 +24,7 @@ _ANSWERED = "plan_answered"
 
 
 def in_closed_form(searched: Searched) -> Planned | None:
-    """The answer to a question without any simulation; None while a job prices its space, with its
-    progress drawn.
-    """
+    """The answer without any simulation; None while a job prices its space, with its progress."""
     targets_of(searched.query())  # refuses invalid questions before anything is queued
     asked = searched.in_closed_form
     if _shapes(searched) <= searching.PLAN_AT_ONCE:
@@ -42,17 +40,13 @@ def in_closed_form(searched: Searched) -> Planned | None:
 
 
 def simulated(searched: Searched) -> Planned | None:
-    """The answer to a question whose candidates are priced, its plans simulated; None while a job
-    simulates them, with its progress drawn.
-    """
+    """The answer with its plans simulated; None while a job does that, with its progress."""
     given, title = (searched, _priced(searched)), "Simulating the plans"
     return shared_result("plan_simulated", searching.planned_as_job, searched, title, given)
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
-    """The document of the deployment stated in a question, under the searched load; targets are
-    ignored.
-    """
+    """The document of a question's own deployment under the searched load, without targets."""
     degrees = {name: getattr(question, name) for name in DEGREES}
     devices = question.tp * question.pp * question.dp * question.replicas
     stated = searched.with_question(
@@ -91,17 +85,13 @@ def _quickly_priced(searched: Searched) -> Priced:
 
 
 def frontier_curves(many: Several) -> Curves | None:
-    """The curves of the families of questions; None while a job prices them, with its progress
-    drawn.
-    """
+    """The curves of the families of questions; None while a job prices them, with its progress."""
     title = "Pricing every load"
     return shared_result("frontier_curves", searching.curves_as_job, many, title, lane=PRICING)
 
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:
-    """An answer without a plan, completed with changes that would allow one; a job finds them, with
-    its progress drawn meanwhile.
-    """
+    """An answer without a plan, with changes that would allow one once a job has found them."""
     title = "Looking for changes that would allow a plan"
     found = shared_result("plan_changes", searching.changes_as_job, searched, title)
     return planned if found is None else planned.with_changes(found)

@@ -92,8 +92,7 @@ def several(
 ) -> tuple[str, ...]:
     """Draw the box for several values of a parameter; returns the chosen ones.
 
-    question: the sidebar's, whose value is shown in the empty box.  options, more: as for
-    `control`.
+    question: the sidebar's, whose value an empty box shows.  options, more: as for `control`.
     """
     one = PARAMETERS[name]
     options = options or _options(one)

@@ -41,9 +41,7 @@ from genz_core.models.model_kinds import check_generates
 
 
 def sidebar() -> None:
-    """Draw unreadable files of the user and the scenario's controls; store their setup, or its
-    error, for the page.
-    """
+    """Draw unreadable files and the scenario's controls; store their setup, or its error."""
     old_links.take()
     search_form.take_lists()
     open_point.take_next()
@@ -103,8 +101,7 @@ def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:
     """A static batch to draw; if it cannot run, the page stops with the reason.
 
-    With the switch "If it fitted" it is priced as if its memory were large enough, and every chart
-    is marked.
+    With the switch "If it fitted" its memory is large enough, and every chart is marked.
     """
     say_unread(resolved)
     shown = runnable(setup, str(estimate.status[0]), estimate.message(), setup.scenario.batch)

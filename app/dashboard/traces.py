@@ -21,9 +21,7 @@ def uploader() -> str:
 
 
 def keyed(most: int) -> tuple[str, trace_file.Trace]:
-    """The requests of the file in the box, at most `most`, 0 for all, with a key of its content;
-    read once per session.
-    """
+    """The first `most` requests of the file in the box, 0 for all, with a key of its content."""
     file = st.session_state.get(_KEY)
     if file is None:
         raise InvalidValue("upload a trace first: CSV or JSON lines")

@@ -67,9 +67,7 @@ class Uploaded:
         return bool(self.reports or self.results or self.logs or self.others)
 
     def first(self, kind: Kind, part: str) -> SentFile | None:
-        """The first file of a kind, for a part of a page that uses one; draws a note on the
-        others.
-        """
+        """The first file of a kind, for a part that uses one; draws a note on the others."""
         sent = [one for _, _, one in self.of_kind(kind)]
         if len(sent) > 1:
             names = ", ".join(plain(one.name) for one in sent[1:])

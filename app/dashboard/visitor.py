@@ -76,9 +76,7 @@ def identity() -> str:
 
 
 def admit() -> None:
-    """Let the visitor in; if login is required and the visitor has not logged in, draw only the
-    login.
-    """
+    """Let the visitor in; before a required login, draw only the login."""
     logged_in = st.user.get("is_logged_in")  # None: no provider is configured
     if logged_in:
         with st.sidebar:

@@ -1,6 +1,4 @@
-"""Widgets used by several pages: a card, a titled table of errors, parity with an error
-histogram.
-"""
+"""Widgets of several pages: cards, choices, sentences, tables of errors."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -71,9 +69,7 @@ def say_each(
 
 @contextmanager
 def saying_errors() -> Iterator[None]:
-    """Draw the error of what is inside as its sentence; what follows the block is drawn all the
-    same.
-    """
+    """Draw the error of the block as its sentence; what follows the block is drawn too."""
     try:
         yield
     except RidgelineError as error:
