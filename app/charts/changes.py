@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from app.charts.figure import Figure
 from app.charts.labels import axis_end
 from app.charts.parts import BESIDE, lay_bars, time_bars
-from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, PARTS, Look, blank
+from app.charts.style import CLASSES, KIND_NAMES, PART_NAMES, PARTS, Look, blank
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
@@ -14,7 +14,7 @@ Seconds = Mapping[str, float]
 _LEAST_SHARE = 0.01
 REST = "All else"
 _NAMES: Mapping[str, str] = {
-    **PART_NAMES, **CLASS_NAMES, "host": HOST, "other": "Unclassified", "overlap": "Overlap",
+    **PART_NAMES, **KIND_NAMES, "other": "Unclassified", "overlap": "Overlap",
 }  # fmt: skip
 
 

@@ -86,9 +86,9 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
         "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
         "title": {"text": "Replicas"}, "tickformat": "d", "dtick": max(math.ceil(most / 5), 1),
     }  # fmt: skip
-    x, y = {"title_text": "Hour", "dtick": 3}, {"title_text": COLUMNS["rate"].title}
-    margin = {"t": 44, "b": 90, "r": 60}
-    return figure.laid(x, {**y, "rangemode": "tozero"}, yaxis2=right, margin=margin)
+    x = {"title_text": "Hour", "dtick": 3, "showgrid": False}
+    y = {"title_text": COLUMNS["rate"].title, "rangemode": "tozero"}
+    return figure.laid(x, y, yaxis2=right, margin={"t": 44, "b": 90, "r": 60})
 
 
 def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:

@@ -51,8 +51,6 @@ class Figure:
         defaults = dict(self.layout.get("template", {}).get("layout", {}))
         kinds = {axis: defaults.pop(axis, {}) for axis in ("xaxis", "yaxis")}
         defaults |= {axis: kinds[axis[:5]] for axis in self._axes()}
-        # grid colour set in the layout is also visible across bars; a template's is not
-        defaults |= {axis: {**defaults[axis], "showgrid": False} for axis in self._of_bars()}
         whole: dict[str, Any] = {"datarevision": 1}
         _merge(whole, defaults)
         _merge(whole, layout)
@@ -63,11 +61,6 @@ class Figure:
         drawn = [trace for trace in self.data if trace["type"] not in _WITHOUT_AXES]
         named = {_axis(trace, letter) for trace in drawn for letter in "xy"}
         return named | {name for name in self.layout if name[:5] in ("xaxis", "yaxis")}
-
-    def _of_bars(self) -> set[str]:
-        """Names of the axes along which bars are placed."""
-        bars = [trace for trace in self.data if trace["type"] == "bar"]
-        return {_axis(one, "y" if one.get("orientation") == "h" else "x") for one in bars}
 
     def add_trace(self, trace: Trace) -> None:
         """Add a trace above the others."""

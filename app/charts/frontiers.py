@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.charts.figure import Figure, Trace
 from app.charts.labels import room_beside
 from app.charts.parts import dots, error_reach, line, ring
-from app.charts.plan import finish
+from app.charts.plan import Guides, finish
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.frontiers import Curve
@@ -31,10 +31,7 @@ def _stroke(basis: str) -> dict[str, object]:
 
 
 def frontiers(
-    curves: Sequence[Curve],
-    axes: tuple[Axis, Axis],
-    guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
-    look: Look,
+    curves: Sequence[Curve], axes: tuple[Axis, Axis], guides: Guides, look: Look
 ) -> Figure:
     """The exact frontier of each curve; a point's first `customdata` holds its curve and number.
 
@@ -61,7 +58,8 @@ def frontiers(
         trace = _points(curve, number, at, axes, color, look)
         room.label(trace)
         figure.add_trace(trace)
-        figure.add_traces(_measured(curve, axes, color, look))
+        if curve.measured:
+            figure.add_trace(_measured(curve, axes, color, look))
     for basis in (name for name in BASES if name in used):
         figure.add_trace(line([None], [None], basis, look.rest, "", line=_stroke(basis)))
     finish(figure, axes, guides, look, 110)
@@ -116,10 +114,8 @@ def _trust(curve: Curve, at: NDArray[np.intp]) -> list[str]:
 # ------------------------------------------------------------------------------- measured
 
 
-def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> list[Trace]:
+def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> Trace:
     """Measured loads as diamonds; error bars show the 80 % interval predicted at that load."""
-    if not curve.measured:
-        return []
     columns = measured_columns(curve)
     x, y = axes
     xs, ys = (axis.values(columns) for axis in axes)
@@ -137,7 +133,7 @@ def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> 
     bars = _bars(curve, x, xs)
     if bars:
         trace["error_x"] = {**bars, "color": translucent(color, 0.45), "thickness": 1.2, "width": 3}
-    return [trace]
+    return trace
 
 
 def measured_columns(curve: Curve) -> dict[str, Array]:

@@ -10,6 +10,8 @@ from app.charts.style import CLEAR, Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
 
+#: Position and label of the targets on both axes.
+Guides = tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]
 _FEW = 1500  # most points drawn; WebGL draws more, but needs unsafe scripts
 
 
@@ -36,11 +38,7 @@ def candidates(points: Points, look: Look) -> Figure:
 
 
 def finish(
-    figure: Figure,
-    axes: tuple[Axis, Axis],
-    guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
-    look: Look,
-    bottom: int,
+    figure: Figure, axes: tuple[Axis, Axis], guides: Guides, look: Look, bottom: int
 ) -> None:
     """Set axis titles and draw targets as dashed lines with a label at the end.
 

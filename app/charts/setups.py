@@ -58,10 +58,7 @@ def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], lo
 
 
 def stacked_by_class(
-    totals: Mapping[str, Ranged],
-    tables: Sequence[Mapping[str, Ranged]],
-    title: str,
-    look: Look,
+    totals: Mapping[str, Ranged], tables: Sequence[Mapping[str, Ranged]], title: str, look: Look
 ) -> Figure:
     """Time of a step in each scenario as stacked bars by operator class on one axis.
 

@@ -33,21 +33,12 @@ def course(series: Columns, look: Look) -> Figure:
     count = len(series["time_s"])  # the first and last sample are kept
     kept = np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int)
     time = np.asarray(series["time_s"])[kept]
-    lines = (
-        ("running", "y", 0),
-        ("waiting", "y", 1),
-        ("kv_use", "y2", 2),
-        ("preemptions", "y3", 4),
-    )
-    for column, axis, color in lines:
-        name = COLUMNS[column].head
-        hover = "%{y:.0%}" if column == "kv_use" else "%{y:,.0f}"
-        trace = line(
-            time.tolist(), np.asarray(series[column])[kept].tolist(), name,
-            look.classes[color], f"{hover}<extra>{name}</extra>", yaxis=axis,
-            line={"width": 1.5, "shape": "hv"},
-        )  # fmt: skip
-        figure.add_trace(trace)
+    axes = {"running": ("y", 0), "waiting": ("y", 1), "kv_use": ("y2", 2), "preemptions": ("y3", 4)}
+    for column, (axis, place) in axes.items():
+        name, values = COLUMNS[column].head, np.asarray(series[column])[kept].tolist()
+        hover = f"{'%{y:.0%}' if column == 'kv_use' else '%{y:,.0f}'}<extra>{name}</extra>"
+        drawn = {"yaxis": axis, "line": {"width": 1.5, "shape": "hv"}}
+        figure.add_trace(line(time.tolist(), values, name, look.classes[place], hover, **drawn))
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
     preempted: dict[str, Any] = {"range": [0, most * 1.05], "tickformat": ",d", "nticks": 4}
     preempted |= {"dtick": 1} if most < 4 else {}
@@ -77,10 +68,7 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figur
 
 
 def cumulative(
-    curves: Mapping[str, tuple[Array, Array]],
-    targets: Sequence[float],
-    title: str,
-    look: Look,
+    curves: Mapping[str, tuple[Array, Array]], targets: Sequence[float], title: str, look: Look
 ) -> Figure:
     """Cumulative distributions of latencies, with the targets as lines.
 

@@ -25,9 +25,8 @@ CLASS_NAMES: Mapping[str, str] = {
     "collective": "Collectives",
 }
 CLASSES = tuple(CLASS_NAMES)
-HOST = "Host and pipeline"
 #: Names of the kinds of a step's time, as `CLASS_NAMES` with what lies between operators.
-KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": HOST}
+KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": "Host and pipeline"}
 #: Height of the buttons at a chart's upper edge, which a touch screen always shows [px].
 BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from app.charts.figure import Figure, Trace, bar
+from app.charts.figure import Figure, Trace
+from app.charts.parts import lying_bars
 from app.charts.style import CLASS_NAMES, Look, blank, translucent
 from app.wording import quantities
 from app.wording.markdown import chart_text
@@ -84,16 +85,9 @@ def _trace(rows: pd.DataFrame, words: str, color: str) -> Trace:
             names, rows["start_s"], rows["duration_s"], events, strict=True
         )
     ]
-    return bar(
-        y=rows["lane"].tolist(),
-        x=(rows["duration_s"] / MILLISECOND).tolist(),
-        base=(rows["start_s"] / MILLISECOND).tolist(),
-        orientation="h",
-        name=words,
-        marker={"color": color, "line": {"width": 0}},
-        customdata=spans,
-        unselected={"marker": {"opacity": 0.6}},
-        hovertemplate="%{customdata[0]}<br>%{customdata[1]} from %{base:.4g} ms<extra>"
-        + words
-        + "</extra>",
-    )
+    return lying_bars(
+        rows["lane"], rows["duration_s"] / MILLISECOND, words, color,
+        f"%{{customdata[0]}}<br>%{{customdata[1]}} from %{{base:.4g}} ms<extra>{words}</extra>",
+        base=(rows["start_s"] / MILLISECOND).tolist(), customdata=spans,
+        marker={"color": color, "line": {"width": 0}}, unselected={"marker": {"opacity": 0.6}},
+    )  # fmt: skip
