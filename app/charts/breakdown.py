@@ -186,7 +186,10 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
     for at, (name, values) in enumerate(rows.items()):
         place = str(at + 1) if at else ""
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
-        labels = [_beside(name, kind, latency) for kind, latency in values.items()]
+        labels = [
+            f"{name}, bound <b>{quantities.seconds(latency.value)}</b>" if kind == "bound"
+            else bar_label(f"{name}, {kind}", latency) for kind, latency in values.items()
+        ]  # fmt: skip
         figure.add_trace(
             time_bars(
                 values, [latency.value for latency in values.values()], "", look.faint,
@@ -204,13 +207,6 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
         figure.update_layout(**{f"xaxis{place}": across, f"yaxis{place}": upward})
     figure.update_layout(margin={"t": 48, "b": 58, "l": room})
     return figure
-
-
-def _beside(name: str, kind: str, latency: Ranged) -> str:
-    """The label of a bar: "bound" or "prediction", its time, and the prediction's interval."""
-    if kind == "bound":
-        return f"{name}, bound <b>{quantities.seconds(latency.value)}</b>"
-    return bar_label(f"{name}, {kind}", latency)
 
 
 # ------------------------------------------------------------------------------- error bars

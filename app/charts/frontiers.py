@@ -1,6 +1,5 @@
 """Frontiers of systems, engines and formats on one chart, with measured runs."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,6 +14,7 @@ from app.decide.axes import Axis
 from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES
 from app.planning.plan_text import shape
+from app.wording import quantities
 from genz_core.types import Array
 
 #: Dash style and width of a frontier segment, by how well measurements cover it.
@@ -84,14 +84,15 @@ def _points(
     x, y = axes
     xs, ys = (axis.values(curve.columns)[at] for axis in axes)
     words = [_words(curve, int(one)) for one in at]
+    low, high = (curve.columns[name][at] for name in ("tpot_low_s", "tpot_high_s"))
     custom = [
-        [number, int(one), word, BASES[int(curve.basis[one])], shown]
-        for one, word, shown in zip(at, words, _trust(curve, at), strict=True)
+        [number, int(one), word, BASES[int(curve.basis[one])], quantities.span(*ends)]
+        for one, word, *ends in zip(at, words, low, high, strict=True)
     ]
     return dots(
         xs.tolist(), ys.tolist(), curve.name, {"size": 7, "color": color},
         f"%{{customdata[2]}}<br>{x.words} %{{x:.4g}}, {y.words} %{{y:,.4g}}<br>"
-        f"%{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.name}</extra>",
+        f"TPOT 80 %: %{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.name}</extra>",
         mode="markers+text", legendgroup=curve.name, customdata=custom, cliponaxis=False,
         text=words, textfont={"size": 10, "color": look.faint},
     )  # fmt: skip
@@ -100,15 +101,6 @@ def _points(
 def _words(curve: Curve, at: int) -> str:
     row = {name: curve.columns[name][at] for name in ("tp", "pp", "dp", "ep")}
     return f"{shape({**row, 'replicas': 1})} · {curve.columns['users'][at]:,.0f}"
-
-
-def _trust(curve: Curve, at: NDArray[np.intp]) -> list[str]:
-    """The 80 % interval of TPOT at each point."""
-    low, high = (curve.columns[name][at] for name in ("tpot_low_s", "tpot_high_s"))
-    return [
-        f"TPOT 80 %: {1e3 * a:.3g} to {1e3 * b:.3g} ms" if math.isfinite(a) else "not validated"
-        for a, b in zip(low, high, strict=True)
-    ]
 
 
 # ------------------------------------------------------------------------------- measured

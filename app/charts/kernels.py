@@ -29,11 +29,9 @@ def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: L
     figure = blank(look, title, 170 + 60 * len(tables))
     for name in (*CLASSES, "other"):
         values = [table.get(name, 0.0) for table in tables.values()]
-        if not any(values):
-            continue
-        figure.add_trace(
-            time_bars(tables, values, CLASS_NAMES.get(name, "Unclassified"), look.class_color(name))
-        )
+        if any(values):
+            words = CLASS_NAMES.get(name, "Unclassified")
+            figure.add_trace(time_bars(tables, values, words, look.class_color(name)))
     figure.update_layout(showlegend=True, yaxis_showticklabels=len(tables) > 1)
     return lay_bars(figure, look, "Kernel time [ms]", bottom=96, gap=0.45, rangemode="tozero")
 
@@ -129,10 +127,9 @@ def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
         ("Exposed communication", rows["exposed_s"], look.class_color("collective")),
         ("Idle", rows["idle_s"], look.rest),
     )
+    names = [f"rank {rank}" for rank in rows["rank"]]
     for words, values, color in parts:
-        if not float(values.sum()):
-            continue
-        names = [f"rank {rank}" for rank in rows["rank"]]
-        figure.add_trace(time_bars(names, values, words, color))
+        if values.any():
+            figure.add_trace(time_bars(names, values, words, color))
     figure.update_layout(showlegend=True)
     return lay_bars(figure, look, "Time [ms]", bottom=96, gap=0.3, rangemode="tozero")

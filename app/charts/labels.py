@@ -88,9 +88,11 @@ class Room:
         wide, high = _GAP + width(word, size), _LINE * len(word.split("<br>"))
         left -= {"right": 0.0, "left": wide, "center": wide / 2.0}[side]
         box = (left, left + wide, bottom + lift, bottom + lift + high)
-        outside = box[0] < -_GAP or box[1] > self.frame[0] + _GAP or box[2] < -_GAP
-        if outside or any(_touch(box, other) for other in (*self.taken, *off)):
+        if box[0] < -_GAP or box[1] > self.frame[0] + _GAP or box[2] < -_GAP:
             return False
+        for x0, x1, y0, y1 in (*self.taken, *off):
+            if box[0] < x1 and x0 < box[1] and box[2] < y1 and y0 < box[3]:
+                return False
         self.taken.append(box)
         return True
 
@@ -160,7 +162,3 @@ def _share(value: float, ends: tuple[float, float], logarithmic: bool) -> float:
     if logarithmic:
         value, low, high = (math.log(max(one, 1e-300)) for one in (value, low, high))
     return (value - low) / ((high - low) or 1.0)
-
-
-def _touch(one: Box, other: Box) -> bool:
-    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]

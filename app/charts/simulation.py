@@ -17,7 +17,6 @@ Columns = Mapping[str, Array]
 _MOST_POINTS = 1500
 #: Lower and upper edge of the stacked panels, from the top down, as shares of the height.
 _ROWS = ((0.58, 1.0), (0.29, 0.52), (0.0, 0.2))
-_PANELS = ("Requests", "KV cache", COLUMNS["preemptions"].head)
 #: Palette index of each hit column.
 _HITS: Mapping[str, int] = {
     "device_hit_share": 0, "host_hit_share": 1, "disk_hit_share": 2, "remote_hit_share": 4,
@@ -42,9 +41,10 @@ def course(series: Columns, look: Look) -> Figure:
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
     preempted: dict[str, Any] = {"range": [0, most * 1.05], "tickformat": ",d", "nticks": 4}
     preempted |= {"dtick": 1} if most < 4 else {}
+    titles = ("Requests", "KV cache", COLUMNS["preemptions"].head)
     requests, cache, preemptions = (
         {"title": {"text": title}, "domain": list(domain), "anchor": "x"}
-        for title, domain in zip(_PANELS, _ROWS, strict=True)
+        for title, domain in zip(titles, _ROWS, strict=True)
     )
     return figure.laid(
         {"title_text": COLUMNS["time_s"].title, "anchor": "y3"},

@@ -176,7 +176,7 @@ def template(look: Look) -> dict[str, Any]:
 
     All figures of the look share the template: do not modify it.
     """
-    layout: dict[str, Any] = dict(
+    layout = dict(
         font={"family": FONT, "size": 13, "color": look.ink},
         title={
             "font": {"size": 15, "color": look.ink},

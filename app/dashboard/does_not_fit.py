@@ -16,8 +16,6 @@ from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
 
 #: Shown instead of a figure if the configuration cannot run.
 NONE = "–"
-#: Key of the switch, also in the link.
-IF_FITTED = "if_fitted"
 
 
 def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: bool = True) -> Setup:
@@ -38,11 +36,8 @@ def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: boo
         _does_not_fit(setup, message, batch)
     else:
         _too_long(setup, message)
-    if not switch:
-        st.stop()
-    if not st.toggle(
-        "If it fitted", key=IF_FITTED, bind="query-params", help=page_text("if it fitted")
-    ):
+    bound = {"key": "if_fitted", "bind": "query-params", "help": page_text("if it fitted")}
+    if not (switch and st.toggle("If it fitted", **bound)):
         st.stop()
     export.mark_charts("if it fitted")
     return replace(setup, if_fitted=True)

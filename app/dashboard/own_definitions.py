@@ -42,8 +42,8 @@ def attach(setup: Setup) -> Setup:
     """The setup with its own model and system, if it names such, and the visitor's data folder."""
     s, (folder, state) = setup.scenario, visitor.own_edition()
     system = own_texts("systems").get(s.system, "")
-    own = {"system_yaml": system, "own_folder": folder, "own_edition": state}
-    return replace(setup, model_config=config_of(s.model), **own)
+    setup = replace(setup, model_config=config_of(s.model), system_yaml=system)
+    return replace(setup, own_folder=folder, own_edition=state)
 
 
 def config_of(model: str) -> str:

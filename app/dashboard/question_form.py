@@ -32,8 +32,7 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.FORMATS: ("kv", "moe_weights", "activations", "compute"),
     groups.DEGREES: (
         "pp", "dp", "ep", "moe_tp", "cp", "micro_batches", "sequence_parallel", "placement",
-        "expert_imbalance",
-        "redundant_experts", "overlap", "replicas", "router", "front_ends",
+        "expert_imbalance", "redundant_experts", "overlap", "replicas", "router", "front_ends",
     ),
     groups.ENGINE: ("engine_version", *in_group(groups.ENGINE)),
     groups.CACHE: (
@@ -46,9 +45,7 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.INPUTS: in_group(groups.INPUTS),
     groups.TARGETS: ("ttft_target_s", "tpot_target_s", "e2e_target_s"),
     groups.POOL: in_group(groups.POOL),
-    groups.WHAT_IF: (
-        *in_group(groups.WHAT_IF), "price",
-    ),
+    groups.WHAT_IF: (*in_group(groups.WHAT_IF), "price"),
 }  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 A page reads it with `space`, or with `searched` together with the sidebar's question.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -155,11 +156,10 @@ def _options(name: str, question: Question) -> dict[str, Any]:
     """Options of a box whose parameter declares none."""
     if name != "engine_version":
         return {}
-    try:
+    names: Sequence[str] = ()
+    with suppress(RidgelineError):  # said by the page
         usual = hardware_db.engines_for(find_system(question.system))[0]
         names = measured_versions(question.engine or usual)
-    except RidgelineError:  # said by the page
-        names = []
     return {"options": names, "accept_new_options": True}
 
 

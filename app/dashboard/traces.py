@@ -10,14 +10,13 @@ from app.simulation import trace_file
 from genz_core.errors import InvalidValue
 
 _KEY, _READ, _MOST_MB = "sim_trace", "sim_trace_read", 200
-NAMELESS = "(no file yet)"
 
 
 def uploader() -> str:
-    """Draw the box; returns the name of the file in it, `NAMELESS` for none."""
+    """Draw the box; returns the name of the file in it, or that there is none."""
     words = page_text("trace file")
     file = st.file_uploader("Trace", key=_KEY, max_upload_size=_MOST_MB, help=words)
-    return NAMELESS if file is None else str(file.name)
+    return "(no file yet)" if file is None else str(file.name)
 
 
 def keyed(most: int) -> tuple[str, trace_file.Trace]:
