@@ -1,7 +1,7 @@
 """Candidates of a plan as points: the frontier, targets as guide lines, the plans marked."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace
 from app.charts.labels import room_beside
@@ -29,10 +29,11 @@ def candidates(points: Points, look: Look) -> Figure:
         # each family has one legend entry, from candidates that meet the targets if there are any
         named = series.meets or series.name not in good
         figure.add_trace(_cloud(series, points, look, each) | {"showlegend": named})
+    rings = {plan.at: 18 - 2 * min(rank, 4) for rank, plan in enumerate(points.plans)}
     if points.frontier:
-        figure.add_trace(_frontier(points, look))
+        figure.add_trace(_frontier(points, rings, look))
     if points.plans:
-        figure.add_trace(_plans(points.plans, look))
+        figure.add_trace(_plans(points.plans, rings, look))
     finish(figure, (x, y), (points.x_guides, points.y_guides), look, 130)
     return figure
 
@@ -79,10 +80,9 @@ def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
     )  # fmt: skip
 
 
-def _frontier(points: Points, look: Look) -> Trace:
+def _frontier(points: Points, rings: Mapping[int, int], look: Look) -> Trace:
+    """The frontier; a label keeps off the ring around its point.  rings: sizes by candidate."""
     vertices, across, upwards = points.frontier, points.x.logarithmic, points.y.logarithmic
-    # labels keep off a point as large as the ring around it
-    rings = {plan.at: _ring_px(rank) for rank, plan in enumerate(points.plans)}
     sizes = [rings.get(vertex.at, 4) for vertex in vertices]
     colors = [CLEAR if vertex.at in rings else look.ink for vertex in vertices]
     words = [vertex.words for vertex in vertices]
@@ -98,12 +98,8 @@ def _frontier(points: Points, look: Look) -> Trace:
     return trace
 
 
-def _ring_px(rank: int) -> int:
-    return 18 - 2 * min(rank, 4)
-
-
-def _plans(plans: Sequence[Vertex], look: Look) -> Trace:
-    sizes = [_ring_px(rank) for rank in range(len(plans))]
+def _plans(plans: Sequence[Vertex], rings: Mapping[int, int], look: Look) -> Trace:
+    sizes = [rings[plan.at] for plan in plans]
     return dots(
         [plan.x for plan in plans], [plan.y for plan in plans], "the plans, the best largest",
         ring(sizes, look.good), "%{customdata[1]}<extra>a plan</extra>",

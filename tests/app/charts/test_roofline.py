@@ -9,7 +9,7 @@ import pytest
 import hardware_db
 from app.charts import hardware, roofline, style
 from app.charts.ceilings import bandwidths
-from app.charts.labels import NARROWEST
+from app.charts.labels import NARROWEST, Room
 from app.dashboard import caches
 from app.question.question import Question
 from app.scenario import intervals
@@ -120,6 +120,23 @@ def test_the_names_of_diagonals_lie_on_no_operator(batch: int):
             down = (note["y"] - math.log10(row["flops_per_s"])) * high
             over = 0.0 < right < 5.5 * len(note["text"]) and 0.0 < down < 13.0
             assert not over, (note["text"], row["name"])
+
+
+@pytest.mark.parametrize("batch", [1, 512])
+def test_the_names_of_points_have_paper_behind_them_and_cover_no_other_point(batch: int):
+    rows = [row for row in operators(batch) if row["phase"] == "prefill"]
+    picture = roofline.roofline(rows, H100, frame(batch), style.LIGHT)
+    names = {row["name"] for row in rows}
+    notes = [note for note in picture.layout["annotations"] if note["text"] in names]
+    assert notes and all(note["bgcolor"].startswith("rgba(255,255,255") for note in notes)
+    room = Room(*frame(batch), (True, True), NARROWEST)
+    for note in notes:
+        x, y, off = 10 ** note["x"], 10 ** note["y"], note.get("xshift", 0)
+        others = [row for row in rows if not math.isclose(row["flops_per_byte"], x)]
+        dots = room.dots(*([row[k] for row in others] for k in ("flops_per_byte", "flops_per_s")))
+        side = {"left": "right", "right": "left"}.get(note["xanchor"], "center")
+        lift = -7.0 if off else note["yshift"] - 15.0
+        assert room.claim(x, y, note["text"], 11.0, side, lift=lift, off=dots), note["text"]
 
 
 def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
