@@ -111,12 +111,17 @@ def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
 def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace:
     measured, predicted = ([p[one] for p in points] for one in ("measured_s", "predicted_s"))
     told = [
-        f"{p['label']}<br>predicted {quantities.seconds(made)}, "
-        f"measured {quantities.seconds(seen)} ({made / seen - 1.0:+.0%})"
+        [
+            p["label"],
+            quantities.seconds(made),
+            quantities.seconds(seen),
+            f"{made / seen - 1.0:+.0%}",
+        ]
         for p, seen, made in zip(points, measured, predicted, strict=True)
     ]
     marker = {"color": color, "symbol": symbol, "size": 6, "opacity": 0.7, "line": {"width": 0}}
-    hover = "%{customdata}<extra></extra>"
+    hover = "%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
+    hover += "(%{customdata[3]})<extra></extra>"
     return dots(measured, predicted, name, marker, hover, customdata=told)
 
 

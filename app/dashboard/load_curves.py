@@ -231,8 +231,8 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
     name: the column of the load.
     """
     sentences = []
-    waits = table[table[name] > table["running"] * 1.001] if name == "concurrency" else None
-    if waits is not None and len(waits):
+    waits = table[table[name] > table["running"] * 1.001]
+    if name == "concurrency" and len(waits):
         most, first = float(table["running"].max()), waits[name].iloc[0]
         sentences.append(page_text("others wait", most=most, first=first))
     full = table[table["status"] == "overloaded"]

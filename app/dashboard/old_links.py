@@ -1,6 +1,7 @@
 """Keys of addresses that earlier releases wrote, with their present parameters."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -97,10 +98,9 @@ def _load(kind: str, stated: Collection[str]) -> dict[str, str]:
 
 
 def _share(percent: str) -> str:
-    try:
+    with suppress(ValueError):
         return f"{float(percent) / 100:g}"
-    except ValueError:
-        return percent  # refused by the control, as typed
+    return percent  # refused by the control, as typed
 
 
 def _targets(said: Mapping[str, str]) -> str:
