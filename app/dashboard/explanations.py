@@ -59,7 +59,8 @@ def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     s, m, model = setup.scenario, estimate.memory, resolved.model
     sums = {phase: _sum(estimate, phase) for phase in phases_of(model)}
     told = {"s": s, "one": estimate, "last": s.isl + max(s.osl - 2, 0), **sums}
-    latencies = page_text("formulas" if generates(model) else "formulas of a pass", **told)
+    makes = generates(model)
+    latencies = page_text("formulas", **told) if makes else page_text("formulas of a pass", **told)
     peaks, fraction = peak_words(resolved.system), resolved.engine.memory_fraction
     memory = page_text("formulas of memory", m=m, fraction=fraction, peaks=peaks)
     return f"{latencies}\n\n{memory}"
