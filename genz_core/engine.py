@@ -9,6 +9,7 @@ from typing import Literal
 from genz_core.common.short_repr import clipped, listed
 from genz_core.errors import InvalidValue
 from genz_core.measured_runs import MeasuredRuns
+from genz_core.types import Num
 
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
 #: Names of the schedulers that an engine or an option may choose.
@@ -181,7 +182,8 @@ class EngineProfile:
     moe_floor_s: least time of routing, permutation and grouped products of one layer.
     expert_s: bookkeeping per expert on the device and layer.
     host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
-    host_request_s: once per request (tokenise, admit, first reply).
+    host_request_s: once per request (admit, first reply).  host_token_s: per token of its prompt
+    (receive, tokenise, hash, pass on).
     sampling_s: per step, on top of the sampling operator.
     all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom",
     "in_network", or "switched": "custom" behind a switch and rings elsewhere.
@@ -249,6 +251,7 @@ class EngineProfile:
     host_step_s: float = 5e-4
     host_sequence_s: float = 4e-6
     host_request_s: float = 0.0
+    host_token_s: float = 0.0
     sampling_s: float = 0.0
     all_reduce: str = "nccl"
     scheduler: SchedulerName = "vllm"
@@ -284,6 +287,13 @@ class EngineProfile:
         if self.chunked_prefill is None:
             return not cuts_prompts(self.scheduler)
         return not self.chunked_prefill
+
+    def intake_s(self, prompt_tokens: Num) -> Num:
+        """Time from a request's arrival until the scheduler has it [s].
+
+        prompt_tokens: of its whole prompt, including cached ones.
+        """
+        return self.host_request_s + self.host_token_s * prompt_tokens
 
     def cutting_prompts(self, cut: bool) -> EngineProfile:
         """The engine with chunked prefill on or off; unchanged if that is its default.

@@ -33,6 +33,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "host_step_s": ("host_step_us", MICRO),
     "host_sequence_s": ("host_sequence_us", MICRO),
     "host_request_s": ("host_request_ms", MILLI),
+    "host_token_s": ("host_token_us", MICRO),
     "memory_fraction": ("memory_fraction", 1.0),
     "free_share": ("free_share", 1.0),
     "reserve_bytes": ("reserve_gb", GIGA),
@@ -283,6 +284,7 @@ class EngineRecord(BaseModel):
     host_step_us: Fact
     host_sequence_us: Fact
     host_request_ms: Fact
+    host_token_us: Fact | None = None
     chunk_tokens: Fact
     max_sequences: Fact
     memory_fraction: Fact

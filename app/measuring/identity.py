@@ -57,13 +57,11 @@ class Known:
         return {**asdict(self), "candidates": list(self.candidates)}
 
 
-def of_reports(
-    ran: WhatRan, reports: Sequence[Report], labels: Sequence[str] = ()
-) -> tuple[Known, ...]:
-    """The facts in the reports of one run.  labels: names of their files."""
+def of_reports(ran: WhatRan, reports: Sequence[Report]) -> tuple[Known, ...]:
+    """The facts in the reports of one run."""
     return (
         _device(ran, reports),
-        _model(ran, labels or [report.label for report in reports]),
+        _model(ran, [report.label for report in reports]),
         _weights(ran, reports),
         _told("kv", ran.kv, "no kernel's name spells it", ("bf16", "fp8"), "likely"),
         *_steps(ran),

@@ -7,11 +7,10 @@ import streamlit as st
 
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
 from app.charts import parity
-from app.charts.figure import Figure
 from app.dashboard import explanations, export, job_results, sidebar
 from app.dashboard.load_curves import batches_words
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import Points, choose, parity_and_errors, pick, titled_table
+from app.dashboard.widgets import choose, parity_and_errors, pick, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
 from app.wording.markdown import plain
@@ -41,7 +40,11 @@ def operators() -> None:
     st.markdown(shipped_errors.operator_sentence(matrix))
     figure = parity.errors_by_split(matrix, OPERATOR_SPLITS, look)
     export.chart(figure, "accuracy-operators")
-    figures = {"operators": figure} | operator_parity(shipped_errors.operator_points())
+    figures = {"operators": figure}
+    if points := shipped_errors.operator_points():
+        by = choice("Colour", ["operator", "system", "fmt"], "accuracy_colour")
+        figures |= parity_and_errors(points, by, "Held-out shapes", "operators")
+        st.caption(page_text("held-out shapes", points=len(points), first=points[0]))
     meaning = "; ".join(f"**{name}**: {words}" for name, words in OPERATOR_SPLITS.items())
     titled_table("Mean absolute error by split [%]", matrix, "operator_matrix", meaning)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -57,16 +60,6 @@ def operators() -> None:
     titled_table(f"Worst twenty series, {split}", worst, "operator_worst")
     titled_table("Other tools", shipped_errors.peers("operators"), "operator_peers")
     export.downloads("accuracy-operators", figures, pd.DataFrame(series), setup)
-
-
-def operator_parity(points: Points) -> dict[str, Figure]:
-    """Draw predicted over measured on held-out shapes; returns the figures, {} without points."""
-    if not points:
-        return {}
-    by = choice("Colour", ["operator", "system", "fmt"], "accuracy_colour")
-    figures = parity_and_errors(points, by, "Held-out shapes", "operators")
-    st.caption(page_text("held-out shapes", points=len(points), first=points[0]))
-    return figures
 
 
 def measured_points_area(area: str) -> None:

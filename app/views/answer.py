@@ -16,8 +16,6 @@ from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.models.model_kinds import generates
 
-ABOUT, CURVES, SIMULATE, STATIC = "About", "Load curves", "Simulate", "Static batch"
-
 
 def main() -> None:
     """Draw the page."""
@@ -33,7 +31,7 @@ def main() -> None:
         elif kind == "batch":
             setup = _static(setup)
         elif reads:
-            reading_load(setup, resolved, export.look())
+            reading_load(setup, resolved)
         else:
             setup, load, (figures, table) = load_answer(setup, resolved)
             _foot("answer", setup, figures, table, page_text("under load"),
@@ -43,13 +41,13 @@ def main() -> None:
     if kind == "trace" or reads:
         return
     parts = {
-        ABOUT: lambda: _about(resolved),
-        CURVES: lambda: all_loads(setup),
-        SIMULATE: lambda: simulation_panel(setup),
-        STATIC: lambda: _static(as_batch(setup), first=False),
+        "About": lambda: _about(resolved),
+        "Load curves": lambda: all_loads(setup),
+        "Simulate": lambda: simulation_panel(setup),
+        "Static batch": lambda: _static(as_batch(setup), first=False),
     }
     if kind == "batch":
-        del parts[STATIC]
+        del parts["Static batch"]
     part = choose("Part", list(parts), "part", label_visibility="collapsed")
     with sidebar.stopping():
         parts[part]()

@@ -6,15 +6,15 @@ import streamlit as st
 from app.charts.figure import Figure
 from app.dashboard import export, sidebar
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels import breakdown, cache_tiers, inside, memory, operators, roofline
+from app.dashboard.panels import cache_tiers, inside, memory, operators, step_charts
 from app.dashboard.widgets import choose
 from app.scenario.encoder_figures import phases_of
 
 #: Charts of the model and its memory, which are drawn even if the scenario cannot run.
 MEMORY, GRAPH, TIERS = "Memory", "Model inside", "Cache tiers"
 CHARTS = {
-    "Roofline": roofline.draw, "Breakdown": breakdown.draw, MEMORY: memory.draw,
-    GRAPH: inside.draw,
+    "Roofline": step_charts.draw_roofline, "Breakdown": step_charts.draw_breakdown,
+    MEMORY: memory.draw, GRAPH: inside.draw,
 }  # fmt: skip
 HELP = {
     "Roofline": page_text("roofline"), "Breakdown": page_text("breakdown"),

@@ -14,7 +14,7 @@ PARTS = {
 
 
 def searched() -> str:
-    """The words of the search box, casefolded."""
+    """The words of the search box, casefolded, "" for all."""
     return str(st.session_state.get("find") or "").strip().casefold()
 
 

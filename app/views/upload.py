@@ -21,8 +21,7 @@ if files.results:
     parts |= benchmark_answer.parts_of(files.results, files.ran)
 parts |= small_files.parts_of(files)
 if not parts:
-    st.info("A server's log holds limits and no measured run: add a benchmark's result to it.",
-            icon=":material/info:")  # fmt: skip
+    st.info(page_text("only a log"), icon=":material/info:")
     st.stop()
 names = list(parts)
 with st.container(horizontal=True, vertical_alignment="center"):

@@ -68,7 +68,7 @@ def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) 
         closed=closed,
         mixed=engine.mixed_steps,
         whole=engine.whole_prompts,
-        host_s=engine.host_request_s + _fetch_s(served, chosen),
+        host_s=engine.intake_s(numbers["isl"]) + _fetch_s(served, chosen),
         routed=numbers["dp"],
     )
 

@@ -236,7 +236,7 @@ class _Asked:
             running=found.running * workers,
             correction=learned.decode,
             novelty=Novelty(*far, users / ranks),
-            outside_s=self.before_s - self.read.engine.host_request_s,
+            outside_s=self.before_s - self.read.engine.intake_s(self.read.load.isl),
             capacity=writer.capacity * workers,
             utilisation=found.use,
             prompt_share=np.full_like(found.use, np.nan),
@@ -292,14 +292,14 @@ def correction_of(pool: ServingPool, traffic: Traffic, users: Array) -> StepCorr
 def before_a_prompt_s(pool: ServingPool, traffic: Traffic) -> Array:
     """Wait of a prompt before a prefill worker has it [s], [configs].
 
-    It is the host's time for a request, plus the wait outside of steps of a single user in measured
+    It is the host's time for a request and its prompt, plus the wait outside of steps of a single user in measured
     runs of the same server when it also decodes.
 
     traffic: of a worker.
     """
     engine = pool.deployed.engine
     lengths = Workload(1.0, traffic.isl, traffic.osl)
-    host = np.full(columns(lengths, pool.parallelism)["tp"].size, engine.host_request_s)
+    host = np.asarray(engine.intake_s(columns(lengths, pool.parallelism)["isl"]))
     if engine.neighbours is None:
         return host
     alone = replace(traffic, concurrency=1.0, rate_per_s=None, waves=0.0)

@@ -29,9 +29,6 @@ def all_loads(setup: Setup) -> None:
     """Draw throughput over the load and the trade against interactivity, with their table.
 
     setup: one that can run.
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
     """
     asked = load_of(setup)
     setup = under(setup, asked)
@@ -63,7 +60,6 @@ def all_loads(setup: Setup) -> None:
 
 
 def _runs_behind(setup: Setup) -> None:
-    """Draw the runs behind the figures of a load."""
     resolved = caches.deployed(setup)
     rows = behind.runs_behind(resolved)
     with st.expander(

@@ -26,24 +26,6 @@ from profilers.serving_results import ServingMeasurement
 
 Parts = dict[str, Callable[[], None]]
 LEVELS = {"80 %": 0.8, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
-#: Titles of running jobs.
-TITLES = {
-    "simulate": "Simulation of the results",
-    "replay": "Replay of the requests",
-    "learn": "Calibration from the results",
-}
-
-
-def controls() -> tuple[float, bool]:
-    """Draw the controls for the interval level and for simulation; returns both values."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        level = choose("Interval", list(LEVELS), "benchmark_level",
-                       help=page_text("interval"))  # fmt: skip
-        simulate = st.toggle(
-            "Simulate percentiles", key="benchmark_simulate",
-            help="Simulates the requests of every run; simulated latencies have no interval.",
-        )  # fmt: skip
-    return LEVELS[level], simulate
 
 
 def parts_of(results: Results, ran: Mapping[str, Any]) -> Parts:
@@ -80,10 +62,17 @@ def _drawn(
     panels.question_form(runs, proposed)
     if not any(run.resolved for run in runs):
         return
-    level, simulate = controls()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        level = LEVELS[choose("Interval", list(LEVELS), "benchmark_level",
+                              help=page_text("interval"))]  # fmt: skip
+        simulate = st.toggle(
+            "Simulate percentiles", key="benchmark_simulate", help=page_text("simulated results")
+        )
     comparison = compare(runs, level)
     if simulate:
-        comparison = _worked("simulate", job_work.simulated, measured, level) or comparison
+        title = "Simulation of the results"
+        simulated = _worked("simulate", job_work.simulated, title, measured, level)
+        comparison = simulated or comparison
     show_sums(comparison.sums, in_words=False)
     with saying_errors():
         draw(comparison)
@@ -119,13 +108,14 @@ def here_and_best(point: Point, made: TimeReport) -> str:
 
 
 def _worked(
-    name: str, work: Callable[..., Any], runs: Sequence[ServingMeasurement], level: float = 0.8
-) -> Any:
+    name: str, work: Callable[..., Any], title: str, runs: Sequence[ServingMeasurement],
+    level: float = 0.8,
+) -> Any:  # fmt: skip
     """The result of a job on runs, None while it is running or if it failed."""
     query = BenchmarkQuery(tuple(runs), panels.given(), level, str(visitor.own_folder() or ""))
     asked = str((query.given, level, visitor.own_edition(), [*map(contents, runs)]))
     with saying_errors():
-        return shared_result(name, work, asked, TITLES[name], query)
+        return shared_result(name, work, asked, title, query)
 
 
 def contents(run: ServingMeasurement) -> tuple[Any, ...]:
@@ -144,7 +134,8 @@ def show_requests(comparison: Comparison) -> None:
     chosen = one_of(
         "Run", able, lambda run: f"{run.measurement.file}, {run.load.words}", "replay_run"
     )
-    found = _worked("replay", job_work.replayed, [chosen.measurement], comparison.level)
+    title, runs = "Replay of the requests", [chosen.measurement]
+    found = _worked("replay", job_work.replayed, title, runs, comparison.level)
     if found is not None:
         panels.show_replay(found)
 
@@ -160,7 +151,8 @@ def show_learning(comparison: Comparison) -> None:
         st.session_state["benchmark_learning"] = True
         st.session_state.pop("benchmark_learnt", None)
     if st.session_state.get("benchmark_learning"):
-        learnt = _worked("learn", job_work.learnt, [run.measurement for run in runs])
+        measured = [run.measurement for run in runs]
+        learnt = _worked("learn", job_work.learnt, "Calibration from the results", measured)
         if learnt is not None:
             del st.session_state["benchmark_learning"]
             calibration.keep(learnt)

@@ -22,11 +22,6 @@ from app.dashboard.widgets import draw_table, one_of, pick, say_each
 from app.wording.markdown import capital, plain
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
-_LABELS = {
-    "model": "Model", "system": "Hardware", "engine": "Engine", "weights": "Weights",
-    "tp": "TP", "pp": "PP", "dp": "DP", "ep": "EP", "isl": "Prompt tokens",
-    "osl": "Output tokens", "concurrency": "Open requests",
-}  # fmt: skip
 _GIVEN = "benchmark_given"
 
 
@@ -68,12 +63,7 @@ def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> N
             st.session_state[_GIVEN] = {name: value for name, value in said.items() if value}
             st.rerun()
     if needed:
-        st.caption(
-            "The form is filled in from the sample's source. Press Predict."
-            if proposed
-            else "The form starts from the sidebar's scenario. Enter what you ran, then press "
-            "Predict."
-        )
+        st.caption(page_text("form of a sample") if proposed else page_text("form of a result"))
 
 
 def _field(name: str, assumed: str, proposed: Mapping[str, Any]) -> Any:
@@ -82,24 +72,22 @@ def _field(name: str, assumed: str, proposed: Mapping[str, Any]) -> Any:
     """
     scenario = sidebar.chosen_setup().scenario
     before = given().get(name) or proposed.get(name) or getattr(scenario, name, None)
-    key, label = f"benchmark_{name}", _LABELS[name]
+    key, label = f"benchmark_{name}", COLUMNS[name].title
     choices: dict[str, Callable[[], Sequence[str]]] = {
         "model": name_options.shipped_models, "system": name_options.library_systems,
         "engine": hardware_db.engine_names,
         "weights": lambda: ["", *PRECISIONS],
     }  # fmt: skip
-    if name in choices:
-        listed = list(choices[name]())
-        usual = assumed if assumed in listed else listed[0]
-        first = str(before or usual)
-        if first not in listed:  # an alias, or a hub model
-            listed.insert(0, first)
-        at = listed.index(first)
-        return st.selectbox(
-            label, listed, at, key=key, width=260, filter_mode=name_options.FILTER,
-            format_func=lambda word: word or AUTO,
-        )  # fmt: skip
-    return st.number_input(label, 1, 10_000_000, int(before or 1), key=key, width=120)
+    if name not in choices:
+        return st.number_input(label, 1, 10_000_000, int(before or 1), key=key, width=120)
+    listed = choices[name]()
+    first = str(before or (assumed if assumed in listed else listed[0]))
+    if first not in listed:  # an alias, or a hub model
+        listed = [first, *listed]
+    return st.selectbox(
+        label, listed, listed.index(first), key=key, width=260, filter_mode=name_options.FILTER,
+        format_func=lambda word: word or AUTO,
+    )  # fmt: skip
 
 
 def show_filled(runs: Sequence[Deployment]) -> None:
@@ -113,9 +101,6 @@ def show_filled(runs: Sequence[Deployment]) -> None:
     say_each(differ, st.warning, icon=":material/report:")
 
 
-# ------------------------------------------------------------------------------- the comparison
-
-
 #: Icons of sentences by the kind of their finding.
 _MARKS = {
     "sum": ":material/report:", "bound": ":material/report:", "summary": ":material/balance:",
@@ -126,8 +111,7 @@ def show_findings(comparison: Comparison) -> None:
     """Draw where files break off, then the sentences of a comparison."""
     say_each(document.cuts(comparison), st.warning, icon=":material/content_cut:")
     for one in findings.findings(comparison):
-        mark = _MARKS.get(one.kind, "")
-        st.markdown(f"{mark} {plain(one.sentence)}".strip() if mark else f"- {plain(one.sentence)}")
+        st.markdown(f"{_MARKS.get(one.kind, '-')} {plain(one.sentence)}")
     refused = dict.fromkeys(point.refusal for point in comparison.points if point.refused)
     say_each(refused, st.info, icon=":material/help:")
 

@@ -19,14 +19,16 @@ from app.wording.markdown import plain
 _EXACT = 1e-6
 
 
-def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
+def beside_prediction_panel(pricing: Callable[[], Priced | None]) -> None:
     """Draw a measurement beside its prediction.
 
-    pricing: draws what was measured and what it is priced as; it may stop the page.
+    pricing: draws what was measured and what it is priced as; None if that is all.
     """
     setup = sidebar.chosen_setup()
     with sidebar.stopping():
         priced = pricing()
+        if priced is None:
+            return
         comparison = comparison_of(priced)
     if priced.reports:
         st.caption(f"The prediction is for the sidebar's scenario: {sidebar.describe(setup)}.")
@@ -67,7 +69,7 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
             "share of gap": number(format="percent", help="Share of the phase's gap, signed"),
         },
     )  # fmt: skip
-    names = {"system": plain(priced.system), "engine": plain(priced.engine)}
+    names = {name: plain(getattr(priced.estimate, name).name) for name in ("system", "engine")}
     st.caption(page_text("operators and launches", **names))
     table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
     export.downloads("measured", figures, table, setup)

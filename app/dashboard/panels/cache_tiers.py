@@ -26,37 +26,30 @@ def draw(setup: Setup) -> tuple[dict[str, Figure], pd.DataFrame]:
     Returns the charts by name, and the figures of each case, an empty table before any simulation.
     """
     strip.say(setup.scenario, "simulate")
-    nothing: tuple[dict[str, Figure], pd.DataFrame] = ({}, pd.DataFrame())
     if not tiers_of(setup.scenario):
         st.info(page_text("no cache tiers"), icon=":material/database:")
-        return nothing
+        return {}, pd.DataFrame()
     if st.button(
         "Simulate with and without each tier", icon=":material/play_arrow:", type="primary",
         disabled=is_running(JOB), key="cache_tiers_start",
     ):  # fmt: skip
         with saying_errors():
-            question = query_of(setup.scenario)
-            work = (setup, question.question, question.objects)
+            query = query_of(setup.scenario)
+            work = (setup, query.question, query.objects)
             start(JOB, worth_of_setup, work, "Cache tiers", SIMULATING)
-    if not (shown := kept_result(JOB, RESULT, "cache_tiers", setup)):
-        return nothing
-    return _show(shown[1]), pd.DataFrame(shown[1].case_rows)
+    if shown := kept_result(JOB, RESULT, "cache_tiers", setup):
+        return _show(shown[1]), pd.DataFrame(shown[1].case_rows)
+    return {}, pd.DataFrame()
 
 
-def _show(found: Worth) -> dict[str, Figure]:
-    look, cases, routers = export.look(), found.case_rows, found.router_rows
+def _show(worth: Worth) -> dict[str, Figure]:
+    look, cases, routers = export.look(), worth.case_rows, worth.router_rows
     whole, none = cases[0], cases[-1]
     with st.grid(2, min_column_width=180, key="tier_cards"):
-        card(
-            "Found, all tiers",
-            quantities.percent(whole["cached_share"]),
-            f"on the device alone: {quantities.percent(none['cached_share'])}",
-        )
-        card(
-            "TTFT, mean",
-            quantities.seconds(whole["ttft_mean_s"]),
-            f"without tiers: {quantities.seconds(none['ttft_mean_s'])}",
-        )
+        found, alone = (quantities.percent(one["cached_share"]) for one in (whole, none))
+        card("Found, all tiers", found, f"on the device alone: {alone}")
+        first, without = (quantities.seconds(one["ttft_mean_s"]) for one in (whole, none))
+        card("TTFT, mean", first, f"without tiers: {without}")
     figures = {
         "hits by tier": charts.hits(cases, "case", look),
         "TTFT by tier": charts.first_tokens(cases, "case", look),
@@ -65,7 +58,7 @@ def _show(found: Worth) -> dict[str, Figure]:
         figures["hits by router"] = charts.hits(routers, "router", look)
         figures["TTFT by router"] = charts.first_tokens(routers, "router", look)
     export.grid("tiers", figures, 2, 400)
-    draw_table(rows_in_words(found.worth_rows), "tier_worth", height="auto")
+    draw_table(rows_in_words(worth.worth_rows), "tier_worth", height="auto")
     with st.expander("All figures", icon=":material/table:"):
         draw_table(rows_in_words(cases), "tier_cases", height="auto")
         if routers:

@@ -65,10 +65,7 @@ def from_reports() -> None:
     reports = list(uploaded.values())
     names, named = name_options.library_systems(), system_of(*reports)
     at = names.index(named.slug) if named else None
-    with (
-        st.form("calibrate_reports"),
-        st.container(horizontal=True, vertical_alignment="bottom"),
-    ):
+    with st.form("calibrate_reports"), st.container(horizontal=True, vertical_alignment="bottom"):
         system = st.selectbox("Device of the reports", names, at, key=f"fit_system_{at}",
                               filter_mode=name_options.FILTER)  # fmt: skip
         name = st.text_input(
@@ -108,10 +105,7 @@ def fit_panel(
     median = [float(pd.Series([row[key] for row in rows]).median()) for key in ("before", "after")]
     memory = ("Memory", quantities.bandwidth(fitted.system.memory_bytes_per_s))
     _cards((median[0], median[1]), memory, fact)
-    st.dataframe(
-        pd.DataFrame(rows), hide_index=True,
-        column_config={"before": SHARE, "after": SHARE, "p90": SHARE},
-    )  # fmt: skip
+    draw_table(rows, "fit_errors", column_config=dict.fromkeys(("before", "after", "p90"), SHARE))
     points = fit_tables.point_rows(fitted)
     for state in ("before", "after"):
         of_state = [point for point in points if point["state"] == state]
@@ -175,10 +169,7 @@ def own_runs_panel() -> None:
     st.caption(page_text("own runs"))
     st.caption(sidebar.describe(setup))
     if setup.model_config or setup.system_yaml:
-        st.info(
-            "Runs are stored by name: choose a model and a device from the lists.",
-            icon=":material/info:",
-        )
+        st.info(page_text("runs by name"), icon=":material/info:")
         return
     kind = choose("Measured", list(from_runs.KINDS), "own_kind")
     rows = _runs_form(from_runs.KINDS[kind], "concurrency" if kind == "Under load" else "batch")
@@ -199,10 +190,8 @@ def _runs_fit(calibration: from_runs.RecipeCalibration) -> None:
     _cards((before.mape, after.mape), ("Figures", str(after.points)))
     rows = from_runs.figure_rows(calibration)
     export.chart(measured_classes.before_after(rows, export.look()), "own-runs")
-    draw_table(
-        rows, "own_table",
-        height="auto", column_config={"error_before": SHARE, "error_after": SHARE},
-    )  # fmt: skip
+    shares = {"error_before": SHARE, "error_after": SHARE}
+    draw_table(rows, "own_table", height="auto", column_config=shares)
     _constants(from_runs.constant_rows(calibration), "runs", "own_constants")
     with st.container(horizontal=True):
         if st.button("Use in later predictions", key="own_save", icon=":material/save:"):

@@ -100,9 +100,6 @@ def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
         start(JOB, work, (setup, query, extras), label, SIMULATING)
 
 
-# ------------------------------------------------------------------------------- results
-
-
 def _say(document: Mapping[str, Any]) -> None:
     for sentence in document["sentences"]:
         note = sentence.startswith("Note: ")
@@ -112,34 +109,28 @@ def _say(document: Mapping[str, Any]) -> None:
 def _follows(document: Mapping[str, Any], setup: Setup) -> None:
     here, fixed = document["following"], document["fixed"]
     with st.grid(4, min_column_width=150):
-        usd = here["usd"]
-        card(
-            "Cost", f"${usd:,.2f}" if usd is not None else "–",
-            f"{fixed['replicas']} fixed: "
-            + (f"${fixed['usd']:,.2f}" if usd is not None else "no price is known"),
-        )  # fmt: skip
-        card(
-            "Within the targets", quantities.percent(here["good_share"]),
-            f"fixed: {quantities.percent(fixed['good_share'])}",
-        )  # fmt: skip
+        both = (here, fixed)
+        usd = [f"${one['usd']:,.2f}" for one in both if one["usd"] is not None]
+        now, then = usd or ("–", "no price is known")
+        card("Cost", now, f"{fixed['replicas']} fixed: {then}")
+        now, then = (quantities.percent(one["good_share"]) for one in both)
+        card("Within the targets", now, f"fixed: {then}")
         for name in ("ttft", "tpot"):
             column = COLUMNS[f"{name}_s"]
-            now, then = (column.words(one[f"{name}_p99_s"]) for one in (here, fixed))
+            now, then = (column.words(one[f"{name}_p99_s"]) for one in both)
             card(f"{column.head}, p99", now, f"fixed: {then}")
     look, windows, targets = export.look(), document["windows"], document["targets"]
     replicas = charts.replicas(windows, document["course"], fixed["replicas"], look)
     tails = {
-        name: charts.tails(
-            windows, name, COLUMNS[f"{name}_s"].head, targets.get(f"{name}_s", 0.0), look
-        )
-        for name in ("ttft", "tpot")
+        name: charts.tails(windows, name, COLUMNS[key].head, targets.get(key, 0.0), look)
+        for name, key in (("ttft", "ttft_s"), ("tpot", "tpot_s"))
     }
     export.chart(replicas, "scaling-replicas")
     export.beside("scaling", tails)
     _say(document)
-    table = pd.DataFrame(windows)
     draw_table(_figures_in_words(document["rows"]), "scaling_figures")
-    export.downloads("changing-load", {"replicas": replicas, **tails}, table, setup)
+    figures = {"replicas": replicas, **tails}
+    export.downloads("changing-load", figures, pd.DataFrame(windows), setup)
 
 
 def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

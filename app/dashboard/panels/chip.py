@@ -90,12 +90,12 @@ def _form(system: System) -> tuple[Chip, str]:
         weights = control("weights", key="chip_weights")
         process = st.number_input(
             "Process ×", 0.1, 16.0, 1.0, 0.25, key="chip_process", bind="query-params",
-            help="Arithmetic of another process at the same power; you must state it.",
+            help=page_text("process factor"),
         )  # fmt: skip
+        watts = f"{system.tdp_w:,.0f} W" if system.tdp_w else "no power"
         cap = st.number_input(
             "Power cap [W]", 0.0, 20_000.0, 0.0, 50.0, key="chip_cap", bind="query-params",
-            help=f"0: none. The system states {system.tdp_w:,.0f} W." if system.tdp_w else
-            "The system states no power.", disabled=not system.tdp_w,
+            help=f"0: none. The system states {watts}.", disabled=not system.tdp_w,
         )  # fmt: skip
     with more:
         st.caption(page_text("hypothetical chip"))

@@ -114,7 +114,6 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
 
 
 def _versions(base: Setup, names: Sequence[str]) -> None:
-    """Draw the measurements of each version, and a note on its era."""
     resolved = caches.resolved(base)
     st.subheader(f"Measured of {plain(resolved.engine.name)}", anchor=False)
     table = pd.DataFrame(measured_of(resolved, names))
@@ -148,12 +147,10 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
 
 
 def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    memories = {name: one.memory for name, one in _priced(found).items()}
-    parts = {
-        name: {part: float(getattr(one, part)[0]) for part in PARTS}
-        for name, one in memories.items()
-    }
-    usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]
+    parts, usable = {}, []
+    for name, estimate in _priced(found).items():
+        parts[name] = {part: float(getattr(estimate.memory, part)[0]) for part in PARTS}
+        usable.append(float(estimate.memory.usable_bytes))
     export.chart(charts.memory(parts, usable, export.look()), "compare-memory")
 
 

@@ -7,16 +7,8 @@ import streamlit as st
 
 from app.charts import changes
 from app.charts.figure import Figure
-from app.dashboard import (
-    caches,
-    display_tables,
-    export,
-    load_curves,
-    own_definitions,
-    pinned_scenarios,
-    sidebar,
-)
-from app.dashboard.load_curves import as_batch, batches_words
+from app.dashboard import caches, display_tables, export, own_definitions, pinned_scenarios, sidebar
+from app.dashboard.load_curves import as_batch, batches_words, one_load
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table, say_error
@@ -40,18 +32,25 @@ def show(setup: Setup) -> None:
     pins = [own_definitions.attach(setup_from(pin)) for pin in pinned_scenarios.pinned_scenarios()]
     shown = {chr(ord("A") + at): one for at, one in enumerate(pins or [setup])}
     batches, estimates = _priced(shown)
-    _pin_buttons(bool(pins))
+    if not pins:
+        st.info(page_text("nothing pinned"), icon=":material/keep:")
+    with st.container(horizontal=True):
+        pinned_scenarios.pin_button("Pin this scenario", "pin_here")
+        st.button("Unpin all", "unpin_all", on_click=pinned_scenarios.clear, disabled=not pins)
     if not estimates:
         return
     for name in estimates:
         _scenario(name, shown[name], removable=bool(pins))
-    numbers = _figures(shown, estimates)
+    figures = _figures(shown, estimates)
     st.subheader("Steps", anchor=False)
     st.caption(batches_words(batches))
     changed = what_changed(estimates) if len(estimates) > 1 else {}
     charts = {**changed, **by_class(estimates, "compare")}
-    numbers = pd.concat([numbers, _classes(estimates)], ignore_index=True)
-    export.downloads("compare", charts, numbers, setup)
+    st.subheader("Per operator class", anchor=False)
+    times = {name: display_tables.class_times(estimate) for name, estimate in estimates.items()}
+    draw_table(display_tables.comparison_words(times), "class_changes")
+    numbers = [figures, display_tables.comparison_numbers(times)]
+    export.downloads("compare", charts, pd.concat(numbers, ignore_index=True), setup)
 
 
 def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Estimate]]:
@@ -69,16 +68,6 @@ def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Es
     return batches, estimates
 
 
-def _pin_buttons(any_pinned: bool) -> None:
-    if not any_pinned:
-        st.info(page_text("nothing pinned"), icon=":material/keep:")
-    with st.container(horizontal=True):
-        pinned_scenarios.pin_button("Pin this scenario", "pin_here")
-        st.button(
-            "Unpin all", on_click=pinned_scenarios.clear, disabled=not any_pinned, key="unpin_all"
-        )
-
-
 def _scenario(name: str, setup: Setup, *, removable: bool) -> None:
     """Draw a scenario in a line, with the button that unpins it."""
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -94,10 +83,8 @@ def _figures(setups: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> 
     """Draw the figures of each scenario under its load; returns them in SI units."""
     table = {name: _asked(setups[name], one) for name, one in estimates.items()}
     words = display_tables.comparison_words(table)
-    high = display_tables.height(words)
-    loads = {name: load_words(setups[name].scenario) for name in table}
-    st.caption(" ".join(f"{name}: {words}." for name, words in loads.items()))
-    with st.container(height=high, border=False):  # has it before it is drawn
+    st.caption(" ".join(f"{name}: {load_words(setups[name].scenario)}." for name in table))
+    with st.container(height=display_tables.height(words), border=False):  # before it is drawn
         draw_table(words, "comparison")
     st.caption(page_text("side by side", first=next(iter(estimates))))
     return display_tables.comparison_numbers(table)
@@ -108,20 +95,12 @@ def _asked(setup: Setup, estimate: Estimate) -> Mapping[str, Ranged]:
     batch = summary.facts(caches.deployed(as_batch(setup)), estimate).row()
     if setup.scenario.kind in _STATIC:
         return display_tables.row_figures(batch)
-    row = load_curves.one_load(setup)
+    row = one_load(setup)
     if row["message"]:
         name, message = sidebar.describe(setup), plain(str(row["message"]))
         st.warning(f"{name}: {message}.", icon=":material/warning:")
     of_load = of_kind(estimate.model, row)
     return display_tables.row_figures({**of_load, "weights_bytes": batch["weights_bytes"]})
-
-
-def _classes(estimates: Mapping[str, Estimate]) -> pd.DataFrame:
-    """Draw the times of each scenario by operator class; returns them in SI units."""
-    times = {name: display_tables.class_times(estimate) for name, estimate in estimates.items()}
-    st.subheader("Per operator class", anchor=False)
-    draw_table(display_tables.comparison_words(times), "class_changes")
-    return display_tables.comparison_numbers(times)
 
 
 def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
@@ -134,8 +113,7 @@ def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         first = st.selectbox("From", names, 0, key="changed_from", width=90)
         second = st.selectbox("To", names, 1, key="changed_to", width=90)
-        common = [p for p in ("prefill", "decode")
-                  if all(p in phases_of(estimates[n].model) for n in (first, second))]  # fmt: skip
+        common = min((phases_of(estimates[name].model) for name in (first, second)), key=len)
         phase = choose("Step", common, "changed_phase", default=common[-1])
         by = choose("By", (CAUSE, CLASS), "changed_by", default=CAUSE)
     steps = [step_of(estimates[name], phase) for name in (first, second)]

@@ -15,7 +15,7 @@ from app.dashboard.widgets import card, choose, draw_table, say_each
 from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
 from app.measuring.completion import Difference, Filled, estimate_filled, phase_loads
-from app.measuring.identity import Known, of_reports
+from app.measuring.identity import Known
 from app.measuring.outcome import priced_sweep
 from app.measuring.prediction import RunContext
 from app.measuring.time_report import TimeReport, of_profile
@@ -46,37 +46,21 @@ class Priced:
     """A measurement and the estimate beside it.
 
     apart: differences between what ran and the question.  identity: how certain each fact is.
-    resolved, loads: what is priced, None for a stored run.
+    resolved, loads: what is priced; resolved is None for a stored run.
     """
 
     measurement: Measurement
     estimate: Estimate
-    system: str
-    engine: str
     apart: tuple[Difference, ...] = ()
     reports: Sequence[Report] = ()
     identity: tuple[Known, ...] = ()
     resolved: Resolved | None = None
     loads: Mapping[str, Workload] = field(default_factory=dict)
 
-    def where_time_goes(self, comparison: Comparison) -> tuple[TimeReport, ...]:
-        """Draw where the time of each step goes; nothing for a stored run, which has its
-        own page.
-        """
-        resolved = self.resolved
-        if resolved is None:
-            return ()
-        filled = Filled(resolved.scenario, self.loads, differences=self.apart)
-        return _SPENT.get(
-            lambda: of_profile(Compared(comparison, resolved, filled)), comparison, self
-        )
-
 
 #: Inputs of the page that stay the same objects between redraws.
 _PRICED, _COMPARED = ByIdentity[Priced](4), ByIdentity[Comparison](4)
 _SPENT = ByIdentity[tuple[TimeReport, ...]](4)
-#: The facts in reports, which no question changes.
-_FACTS = ByIdentity[tuple[Known, ...]](8)
 
 
 def kept_run() -> tuple[Store, str]:
@@ -98,12 +82,12 @@ def kept_run() -> tuple[Store, str]:
     return named[run][0], run
 
 
-def own_pricing() -> Priced:
-    """Draw the choice of a stored run and a description of it; returns it with the inputs of its
-    prediction.
+def own_pricing() -> Priced | None:
+    """Draw the choice of a stored run and a description of it; returns it with its estimate, None
+    for a sweep or a run over prompts, whose predictions are drawn or are in its report.
 
-    These are its own model, system and engine, or with a warning the scenario's if those are
-    unknown here.
+    The estimate is of its own model, system and engine, or with a warning of the scenario's if
+    those are unknown here.
     """
     store, identity = kept_run()
     chosen = store.load(identity)
@@ -112,36 +96,27 @@ def own_pricing() -> Priced:
     over = f", TP {ranks}" if ranks else ""
     ran = f"{chosen.model or chosen.source} with the engine {chosen.engine}{sizes}{over}"
     if chosen.facts.get("prompts") and load is None:
-        words = "prompts of different lengths: its report shows each beside its prediction."
-        st.info(f"It ran {plain(ran)}, {words}", icon=":material/format_list_bulleted:")
-        st.stop()
+        st.info(page_text("prompts", ran=plain(ran)), icon=":material/format_list_bulleted:")
+        return None
     own, context = run_store.own_estimate(store, identity)
     if chosen.steps and context.model is not None and context.system is not None:
         st.caption(f"It ran {plain(ran)}; the prediction is for {plain(context.system.name)}.")
-        show_swept(chosen, context)
-    if own is not None and context.system is not None:
-        names = {"system": plain(context.system.name), "engine": plain(context.engine.name)}
+    elif own is not None:
+        names = {"system": plain(own.system.name), "engine": plain(own.engine.name)}
         st.caption(page_text("own model and system", ran=plain(ran), **names))
-        return Priced(chosen, own, context.system.name, context.engine.name)
-    st.caption(f"It ran {plain(ran)}.")
-    for note in context.notes:
-        st.warning(
-            f"{plain(note)}. The prediction is for the sidebar's scenario.",
-            icon=":material/warning:",
-        )
-    _, resolved, estimate = sidebar.priced_setup()
-    sidebar.say_trace()
-    if chosen.steps:
-        show_swept(chosen, RunContext(resolved.model, resolved.system, resolved.engine))
-    apart = banner(resolved, what_was_kept(chosen), {})
-    return Priced(chosen, estimate, resolved.system.name, resolved.engine.name, apart)
-
-
-def show_swept(measurement: Measurement, context: RunContext) -> None:
-    """Draw a sweep beside its predictions, and stop the page."""
+        return Priced(chosen, own)
+    else:
+        st.caption(f"It ran {plain(ran)}.")
+        form = "{}. The prediction is for the sidebar's scenario."
+        say_each(context.notes, st.warning, form, icon=":material/warning:")
+        _, resolved, estimate = sidebar.priced_setup()
+        sidebar.say_trace()
+        if not chosen.steps:
+            return Priced(chosen, estimate, banner(resolved, what_was_kept(chosen), {}))
+        context = RunContext(resolved.model, resolved.system, resolved.engine)
     st.caption(page_text("swept"))
-    show_sweep(priced_sweep(measurement, context))
-    st.stop()
+    show_sweep(priced_sweep(chosen, context))
+    return None
 
 
 def report_pricing(uploaded: Sequence[Report]) -> Priced:
@@ -160,7 +135,7 @@ def report_pricing(uploaded: Sequence[Report]) -> Priced:
     resolved, estimate = caches.deployed(setup), caches.priced(setup)
     patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
     labels = [report.label for report in uploaded]
-    reports, ran = known(uploaded, patterns)
+    reports, ran, facts = known(uploaded, patterns)
     loads = phase_loads(resolved, ran)
     apart = banner(resolved, ran, loads, labels)
 
@@ -169,11 +144,7 @@ def report_pricing(uploaded: Sequence[Report]) -> Priced:
         if loads or eager is not resolved:
             of_them = estimate_filled(eager, loads)
         measurement = profilers.measure_from(reports, patterns)
-        names = resolved.system.name, resolved.engine.name
-        facts = _FACTS.get(
-            lambda: of_reports(ran, reports, labels), ran, *uploaded, values=tuple(labels)
-        )
-        return Priced(measurement, of_them, *names, apart, reports, facts, eager, loads)
+        return Priced(measurement, of_them, apart, reports, facts, eager, loads)
 
     return _PRICED.get(read, resolved, estimate, ran, *uploaded, values=tuple(patterns))
 
@@ -270,5 +241,9 @@ def show_findings(
             draw_table(rows, "finding_kernels", height="auto", column_config=heads)
     if not comparison.findings:
         st.caption("Nothing stands out.")
-    for made in priced.where_time_goes(comparison):
+    if (resolved := priced.resolved) is None:  # the page of a stored run has its own report
+        return
+    filled = Filled(resolved.scenario, priced.loads, differences=priced.apart)
+    whole = Compared(comparison, resolved, filled)
+    for made in _SPENT.get(lambda: of_profile(whole), comparison, priced):
         show_time_report(made)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -63,8 +62,6 @@ def answered(setup: Setup, power: PowerModel, measured_by: str) -> Named:
     return model.document(Account(caches.deployed(setup), power, measured_by))
 
 
-# ------------------------------------------------------------------------------- inputs
-
 #: Visible and collapsed prices, by the key of an address.
 _IN_VIEW = {"capex": "capex", "api_in": "api_in", "api_out": "api_out", "peak_rate": "peak"}
 _MORE = {
@@ -83,24 +80,21 @@ def account_form(setup: Setup) -> tuple[Setup, PowerModel]:
     around = site_power(caches.resolved(setup).system)
     known = {"pue": around.pue, "host_power": around.host_w, "network_power": around.network_w}
     with st.grid(4, min_column_width=150):
-        prices = {name: _price(name, key) for name, key in _IN_VIEW.items()}
+        prices = {n: control(n, key=f"economics_{key}") for n, key in _IN_VIEW.items()}
     with st.expander("Ownership, energy, day", icon=":material/tune:", key="economics_more"):
         with st.grid(5, min_column_width=150):
             for name, key in _MORE.items():
                 own = known.get(name)
                 more = {"placeholder": f"{own.value:g}", "help": str(own)} if own else {}
-                prices[name] = _price(name, key, **more)
+                prices[name] = control(name, key=f"economics_{key}", **more)
             power = PowerModel(
                 **{name: _share(name) for name in ("idle", "compute", "memory", "links")}
             )
         shares = ", ".join(f"{share:g}" for share in DAY)
-        prices["day"] = _price("day", "day", placeholder=shares, help=ASSUMED["day"], max_chars=400)
+        prices["day"] = control("day", key="economics_day", placeholder=shares,
+                                help=ASSUMED["day"], max_chars=400)  # fmt: skip
     question = replace(under_load(setup.scenario), **prices)
     return replace(setup, scenario=question), power
-
-
-def _price(name: str, key: str, **more: Any) -> Any:
-    return control(name, key=f"economics_{key}", **more)
 
 
 def _share(name: str) -> float:
@@ -110,9 +104,6 @@ def _share(name: str) -> float:
         key=f"economics_power_{name}", bind="query-params", format="%.4g", help=ASSUMED["power"],
     )  # fmt: skip
     return percent / 100.0
-
-
-# ------------------------------------------------------------------------------- answers
 
 
 def show(setup: Setup, named: Named) -> None:
@@ -126,16 +117,14 @@ def show(setup: Setup, named: Named) -> None:
     _cards(named, running)
     ways = named["ways"]
     if not ways:
-        st.info("No price is known for this system. State a rent in the sidebar, or the price of a "
-                "device.",
-                icon=":material/payments:")  # fmt: skip
+        st.info(page_text("no price"), icon=":material/payments:")
     figures = _charts(setup.scenario, named, running)
     if ways:
         _tables(ways)
     table = pd.DataFrame(
-        [{"way": way, **{k: v for k, v in found.items() if isinstance(v, float)}}
-         for way, found in ways.items()]
-    )  # fmt: skip
+        {"way": way} | {k: v for k, v in found.items() if isinstance(v, float)}
+        for way, found in ways.items()
+    )
     with st.container(horizontal=True):
         with st.popover("Assumptions and sources", icon=":material/menu_book:"):
             for name, words in named["assumed"].items():
@@ -173,29 +162,22 @@ def _cards(named: Named, running: Operation) -> None:
 
 
 def _charts(question: Question, named: Named, running: Operation) -> dict[str, Any]:
-    look, ways = export.look(), named["ways"]
+    look, ways, energy = export.look(), named["ways"], named["energy"]
     figures: dict[str, Any] = {}
-    tokens = running.isl + running.osl
-    request = (running.isl * question.api_in + running.osl * question.api_out) / 1e6
     if ways:
-        blended = request / tokens * 1e6
-        api = (
-            {"in": question.api_in, "out": question.api_out, "blended": blended} if request else {}
-        )
-        figures["prices"] = charts.token_prices(ways, api, look)
+        first, tokens = next(iter(ways.values())), running.isl + running.osl
+        request = first["api"]["usd_per_request"] if first["api"] else 0.0
+        api = {"in": question.api_in, "out": question.api_out, "blended": request / tokens * 1e6}
+        figures["prices"] = charts.token_prices(ways, api if request else {}, look)
         figures["api"] = charts.against_api(ways, running.requests_per_s, request, tokens, look)
-        first = next(iter(ways.values()))
-        rates = [float(rate) for rate in model.day_rates(running, question)]
+        rates = model.day_rates(running, question).tolist()
         counts = {name: found["replicas"] for name, found in first["day"].items()}
         figures["day"] = charts.day(rates, counts, look)
-    energy = named["energy"]
     if energy["caps"]:
         figures["caps"] = charts.power_caps(energy["caps"], look)
         figures["power"] = charts.power_parts(energy["by_part_w"], running.tdp_w, look)
     else:
-        st.caption(
-            "No power is known for this system, so there are no figures for energy and power caps."
-        )
+        st.caption(page_text("no power"))
     export.grid("economics", figures, 2, 380)
     return figures
 
@@ -204,22 +186,20 @@ def _tables(ways: Named) -> None:
     rows = []
     for way, found in ways.items():
         for name, day in found["day"].items():
-            low, high = int(np.min(day["replicas"])), int(np.max(day["replicas"]))
+            low, high = (f"{end(day['replicas']):.0f}" for end in (min, max))
             rows.append({
                 "Way": f"{way}, {name}",
                 COLUMNS["utilisation"].head: quantities.percent(day["utilisation"]),
-                COLUMNS["replicas"].head: str(low) if low == high else f"{low} to {high}",
+                COLUMNS["replicas"].head: low if low == high else f"{low} to {high}",
                 "A day": quantities.dollars(day["usd"]),
                 "$/Mtok, input and output": quantities.dollars(day["usd_per_mtok_blended"]),
                 "$/Mtok, output only": quantities.dollars(day["usd_per_mtok"]),
             })  # fmt: skip
     draw_table(rows, "economics_day_table")
     for way, found in ways.items():
-        api = found["api"]
-        if api is None:
-            continue
-        pays = api["break_even_utilisation"] <= 1.0
-        enough = page_text("it pays", **api) if pays else page_text("it never pays", **api)
-        tokens = api["break_even_tokens_per_day"] / 1e6
-        told = {"way": way.capitalize(), "tokens": tokens, "enough": enough}
-        st.markdown(page_text("break even", **told, **api))
+        if api := found["api"]:
+            pays = api["break_even_utilisation"] <= 1.0
+            enough = page_text("it pays", **api) if pays else page_text("it never pays", **api)
+            tokens = api["break_even_tokens_per_day"] / 1e6
+            told = {"way": way.capitalize(), "tokens": tokens, "enough": enough}
+            st.markdown(page_text("break even", **told, **api))

@@ -53,7 +53,6 @@ def _example(title: str, one: Mapping[str, Any]) -> None:
 
 
 def _machines() -> None:
-    """Draw a button for each system that was calibrated here."""
     names = [path.stem for path, _ in dated_files(data_folder(), "systems/*.yaml")][:_MOST]
     if names:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -65,7 +64,6 @@ def _machines() -> None:
 
 
 def _last_scenarios() -> None:
-    """Draw a button for each of the visitor's last scenarios."""
     with st.container(horizontal=True, vertical_alignment="center"):
         for at, changed in enumerate(_scenarios()):
             words = sidebar.describe(setup_from(changed))
@@ -89,9 +87,6 @@ def remember(setup: Setup) -> None:
 def _scenarios() -> list[dict[str, Any]]:
     found = _kept().get("scenarios", [])
     return [one for one in found if is_scenario(one)] if isinstance(found, list) else []
-
-
-# ------------------------------------------------------------------------------- kept
 
 
 def _file() -> Path:

@@ -1,7 +1,6 @@
 """A fleet: several models on one set of machines, as editable text, and what runs where."""
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table, saying_errors
+from app.dashboard.widgets import draw_table, say_each, saying_errors
 from app.fleets import report
 from app.fleets.fleet_question import fleet_question
 from app.fleets.job_work import assigned
@@ -38,7 +37,8 @@ def page() -> None:
     strip.say_nothing()
     st.caption(page_text("fleet"))
     with st.form("fleet_form"):
-        text = st.text_area("Fleet (YAML)", _example(), 420, key="fleet_text", max_chars=50_000)
+        example = _EXAMPLE.read_text(encoding="utf-8")
+        text = st.text_area("Fleet (YAML)", example, 420, key="fleet_text", max_chars=50_000)
         sent = st.form_submit_button("Assign", disabled=is_running(JOB))
     with saying_errors():
         if sent:
@@ -47,11 +47,6 @@ def page() -> None:
             start(JOB, assigned, text, "Fleet", SIMULATING)
         if named := result_of(JOB, "fleet", "Stopping after the current model or simulation."):
             _answer(named)
-
-
-@cache
-def _example() -> str:
-    return _EXAMPLE.read_text(encoding="utf-8")
 
 
 def _answer(named: dict[str, Any]) -> None:
@@ -65,7 +60,5 @@ def _answer(named: dict[str, Any]) -> None:
     draw_table(rows_in_words(report.machine_rows(named)), "fleet_machines")
     if named["refusals"]:
         st.markdown("**Cannot run**")
-        for one in named["refusals"]:
-            st.markdown(plain(f"{one['name']} on {one['machine']}: {one['why']}."))
-    for note in named["notes"]:
-        st.caption(f"{capital(note)}.")
+        say_each(f"{one['name']} on {one['machine']}: {one['why']}." for one in named["refusals"])
+    say_each(map(capital, named["notes"]), st.caption, "{}.")

@@ -12,17 +12,10 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import frontiers as charts
-from app.dashboard import (
-    export,
-    open_point,
-    own_definitions,
-    plan_answers,
-    search_form,
-    sidebar,
-    strip,
-)
+from app.dashboard import export, open_point, own_definitions, search_form, sidebar, strip
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels import compare_by
+from app.dashboard.plan_answers import frontier_curves
 from app.dashboard.widgets import draw_table, follow, slide
 from app.decide import comparison, frontiers
 from app.decide.axes import ACROSS, UPWARDS, Axis, guides
@@ -58,7 +51,7 @@ def show(setup: Setup) -> None:
         names = compare_by.compared(axis, setup)
         many = _asked(axis, names, setup)
         _say(axis, names, many[0][1], setup)
-        found = plan_answers.frontier_curves(many)
+        found = frontier_curves(many)
     if found is None:
         return
     curves, left_out = found
@@ -66,9 +59,7 @@ def show(setup: Setup) -> None:
     if any(curve.vertices(x, y).size for curve in curves):
         _curves(curves, (x, y), targets, setup)
     else:
-        st.warning("No point has both figures: nothing fits, or the price or power of a system is "
-                   "unknown.",
-                   icon=":material/block:")  # fmt: skip
+        st.warning(page_text("no frontier"), icon=":material/block:")
     for left in left_out:
         st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")
 

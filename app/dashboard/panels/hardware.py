@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 import hardware_db
 from app.charts import hardware
-from app.charts.figure import Figure
 from app.dashboard import export, library_tables, own_definitions, sidebar
+from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
 from app.scenario.setup import Setup
 from app.scenario.system_facts import figure_rows, latency_words, peak_words
@@ -41,23 +42,18 @@ def found(words: str) -> dict[str, System]:
 
 
 def hardware_panel(words: str, setup: Setup) -> None:
-    """Draw the systems of a search as a table and a chart, the chosen one, and a form for another.
-
-    words: casefolded, "" for all.
-    """
+    """Draw the systems of a search, the chosen one, and a form for another."""
     systems = found(words)
     vendors = sorted({system.vendor for system in systems.values()})
     kinds = [kind for kind in hardware.KINDS if any(s.kind == kind for s in systems.values())]
+    usual: dict[str, Any] = {"placeholder": "All", "bind": "query-params", "width": 320}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        wanted = st.multiselect(
-            "Vendor", vendors, placeholder="All", key="vendor", bind="query-params", width=320
-        )
-        shape = st.multiselect("Kind", kinds, format_func=hardware.KINDS.get, placeholder="All",
-                               key="kind", bind="query-params", width=320)  # fmt: skip
+        wanted = st.multiselect("Vendor", vendors, key="vendor", **usual) or vendors
+        shapes = st.multiselect("Kind", kinds, key="kind", format_func=hardware.KINDS.get, **usual)
     shown = {
         name: system
         for name, system in systems.items()
-        if (not wanted or system.vendor in wanted) and (not shape or system.kind in shape)
+        if system.vendor in wanted and system.kind in (shapes or kinds)
     }
     if shown:
         _systems(shown, setup)
@@ -68,12 +64,10 @@ def hardware_panel(words: str, setup: Setup) -> None:
 
 
 def _systems(shown: Mapping[str, System], setup: Setup) -> None:
-    every = library_tables.readable_systems()
     rows = [library_tables.system_row(name, system) for name, system in shown.items()]
     table = pd.DataFrame(rows)
-    st.caption(
-        f"{len(table)} of {len(every)} systems; peaks are dense. Select a row to see its sources."
-    )
+    every = len(library_tables.readable_systems())
+    st.caption(page_text("systems", shown=len(table), all=every))
     number = st.column_config.NumberColumn(format="%.4g")
     event = draw_table(
         table, "systems_table",
@@ -106,8 +100,7 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
                 "value": st.column_config.NumberColumn(format="%.6g"),
             },
         )  # fmt: skip
-    figures: dict[str, Figure] = {"systems": figure}
-    export.downloads("systems", figures, table, setup)
+    export.downloads("systems", {"systems": figure}, table, setup)
 
 
 def _chosen(name: str, system: System) -> None:
@@ -117,16 +110,14 @@ def _chosen(name: str, system: System) -> None:
     if system.links:
         st.caption(f"Links: {plain(library_tables.wiring_words(system))}.")
     st.caption(f"{peak_words(system)} {plain(latency_words(system))}")
-    notes = system.assumptions
-    if notes:
+    if notes := [f"- {plain(note)}" for note in system.assumptions]:
         st.caption("Assumed, because the datasheet does not state it:")
-        st.caption("\n".join(f"- {plain(note)}" for note in notes[:_SHOWN]))
-    if len(notes) > _SHOWN:
-        st.caption(f"and {len(notes) - _SHOWN} more, of kind *assumed* in the table below.")
+        st.caption("\n".join(notes[:_SHOWN]))
+    if more := notes[_SHOWN:]:
+        st.caption(f"and {len(more)} more, of kind *assumed* in the table below.")
 
 
 def _own() -> None:
-    """Draw the form and the upload box for a visitor's own system."""
     typed, pasted = st.tabs(["Form", "YAML"])
     with typed, st.form("hardware_form"):
         called = st.text_input("Name", "My accelerator", max_chars=60)

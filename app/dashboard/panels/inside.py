@@ -49,20 +49,13 @@ def _sides(step: Step, described: bool) -> dict[str, StepEstimate]:
     return steps
 
 
-def _unfolded(side: str, one: StepEstimate, model: str) -> set[str]:
-    """Ids of the expanded lines on a side, changed in place: at first the costliest layers."""
-    key = f"unfolded {side} {model}"
-    if key not in st.session_state:
-        st.session_state[key] = layer_tree.costliest_group(one)
-    return st.session_state[key]
-
-
 def _graph(side: str, one: StepEstimate, step: Step, *, own: bool) -> Figure:
     """Draw the layer graph of one side; a click expands, collapses or selects an operator.
 
     own: whether its operators are those of the table.
     """
-    unfolded = _unfolded(side, one, step.setup.scenario.model)
+    key = f"unfolded {side} {step.setup.scenario.model}"  # lines that are expanded, by their ids
+    unfolded = st.session_state.setdefault(key, layer_tree.costliest_group(one))
     clicks = st.session_state.setdefault("inside_clicks", 0)
     chosen = f"op:{step.chosen}" if own and step.chosen is not None else ""
     figure = layers.layer_graph(layer_tree.graph_lines(one, unfolded), chosen, step.look)
@@ -72,8 +65,7 @@ def _graph(side: str, one: StepEstimate, step: Step, *, own: bool) -> Figure:
         everything = set(layer_tree.foldable(one))
         for label, names in (("Unfold all", everything), ("Fold all", set())):
             if st.button(label, key=f"{label} {side}", type="tertiary"):
-                unfolded.clear()
-                unfolded.update(names)
+                st.session_state[key] = names
                 st.rerun()
     points = export.chart(figure, f"layers-{side}-{clicks}", f"Layers, {side}", select=True)
     for point in points[:1]:

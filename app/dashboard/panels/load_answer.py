@@ -8,13 +8,12 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, ends
 from app.charts import serving
-from app.charts.figure import Figure
-from app.charts.style import Look
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load_curves import Load, as_batch
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.static_answer import Answer, cost_card
+from app.dashboard.widgets import say_each
 from app.planning.targets import Target, judged, parse_targets
 from app.scenario.encoder_figures import of_kind
 from app.scenario.scenario import Resolved
@@ -32,22 +31,23 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     """Draw the figures of a load and latency over loads; returns setup, load, charts and table.
 
     The setup is as `does_not_fit.runnable` gives it.
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
     """
     setup, load, row = sidebar.gated_load(setup)
     fits = not setup.if_fitted
     if fits and row["message"]:
         st.warning(f"{plain(capital(row['message']))}.", icon=":material/warning:")
     with st.grid(4, min_column_width=150, key="cards"):
-        latency_cards(row, fits=fits)
-        _other_cards(resolved, row, load.words, fits)
+        _cards(resolved, row, load.words, fits)
     if fits:
         st.markdown(unbroken(_causes(setup, row)))
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     bounds = latency_bounds(setup)
-    most = load_curves.most_within(setup, load.name, limits_of(bounds)) if bounds else None
+    # a load whose median exceeds the target misses it at every percentile above
+    within = tuple(
+        (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
+        for one in bounds
+    )
+    most = load_curves.most_within(setup, load.name, within) if bounds else None
     figure = serving.latencies(table, load.name, "Latency over the load", export.look())
     limits = {
         f"{one.figure.title} target {quantities.seconds(one.value)}": one.value for one in bounds
@@ -59,32 +59,22 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
 
 
-# ------------------------------------------------------------------------------- figures
-
-
-def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
-    """Draw TTFT and TPOT of a load with their intervals."""
+def _cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) -> None:
+    """Draw the latencies and the throughput of a load with their intervals, and its cost."""
     for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
         trust = quantities.span(*(row[end] for end in ends(column.name)))
         if row[column.name] != row[column.name]:
             trust = "no TPOT: only one output token"
         value = column.words(row[column.name])
         figure_card(column.head, value, trust, f"{column.help} Below: 80 % interval.", fits=fits)
-
-
-def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) -> None:
-    rate, each = row["output_tokens_per_s"], row["output_tokens_per_s_per_device"]
+    column = COLUMNS["output_tokens_per_s"]
     low, high = (float(row[end]) for end in THROUGHPUT_ENDS)
-    known = low == low and low < high
-    figure_card(
-        "Output throughput",
-        quantities.tokens_rate(rate),
-        f"{low:,.4g} to {high:,.4g}" if known else f"{quantities.tokens_rate(each)} per device",
-        "Output tokens per second of the whole deployment.",
-        fits=fits,
-    )
+    each = column.words(row["output_tokens_per_s_per_device"])
+    trust = f"{low:,.4g} to {high:,.4g}" if low < high else f"{each} per device"
+    meaning = "Output tokens per second of the whole deployment."
+    figure_card(column.head, column.words(row[column.name]), trust, meaning, fits=fits)
     if fits:
-        cost_card(resolved, rate / each if each else 1.0, rate, load)
+        cost_card(resolved, row, load)
 
 
 def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
@@ -104,7 +94,7 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
     said = []
     if bounds:
         what = "users" if load.name == "concurrency" else "requests/s"
-        beyond = any(_beyond_the_median(one) for one in bounds)
+        beyond = any(one.figure.percentile > 50 for one in bounds)
         if not most:
             said.append(f"No number of {what} is within the targets.")
         elif beyond:
@@ -114,9 +104,6 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
         if beyond:
             said.append("For percentiles above the median see part Simulate.")
     return " ".join([*said, page_text("ranges", basis=plain(load_curves.basis(setup)))])
-
-
-# ------------------------------------------------------------------------------- targets
 
 
 def latency_bounds(setup: Setup) -> list[Target]:
@@ -132,76 +119,48 @@ def latency_bounds(setup: Setup) -> list[Target]:
     ]  # fmt: skip
 
 
-def _beyond_the_median(target: Target) -> bool:
-    return target.figure.percentile > 50
-
-
-def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
-    """Columns of a curve with their upper limits.
-
-    The closed form has means and medians: a percentile above the median is no smaller than it, so a
-    load whose median exceeds the target misses it.
-    """
-    return tuple(
-        (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
-        for one in bounds
-    )
-
-
-def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
-    """Draw the figures at the question's load, and latency and rate over the load.
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
-    """
+def reading_load(setup: Setup, resolved: Resolved) -> None:
+    """Draw the figures of a model that generates nothing, and latency and rate over the load."""
     setup, load, row = sidebar.gated_load(setup)
-    curve = load_curves.curve(setup, load.name)
-    table, _ = load_curves.with_load(curve, row, load.name)
+    table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     st.markdown(f"At **{load.words}**, each request processed in one pass:")
-    _reading_cards(setup, row, not setup.if_fitted)
-    figures = _reading_charts(table, load, look)
-    named = of_kind(resolved.model, {name: table[name] for name in table})
-    shown = pd.DataFrame(named)
-    display_tables.draw_figures(shown, "serving_table")
-    export.downloads("serving", figures, shown, setup)
-
-
-def _reading_cards(setup: Setup, row: Mapping[str, Any], fits: bool) -> None:
-    rate, each = row["output_tokens_per_s"], row["output_tokens_per_s_per_device"]
     with st.grid(4, min_column_width=160, key="cards"):
-        figure_card(
-            "Latency", quantities.seconds(row["ttft_s"]),
-            f"median {quantities.seconds(row['ttft_median_s'])}",
-            "Mean time from arrival to result, including queueing. Not validated by measured runs.",
-            fits=fits,
-        )  # fmt: skip
-        figure_card(
-            "Throughput", quantities.rate(rate, "seq/s"),
-            f"{quantities.rate(each, 'seq/s')} per device",
-            "Sequences per second of the whole deployment.", fits=fits,
-        )  # fmt: skip
-        figure_card(
-            "Tokens read", quantities.tokens_rate(rate * setup.scenario.isl),
-            f"{quantities.count(setup.scenario.isl)} a sequence",
-            "Input tokens per second of the whole deployment.", fits=fits,
-        )  # fmt: skip
-        figure_card(
-            "Running", f"{row['running']:,.3g}", "no KV cache",
-            "Sequences that are processed together.", fits=fits,
-        )  # fmt: skip
-
-
-def _reading_charts(table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:
-    """Latency and sequences a second over the load, drawn side by side."""
-    for sentence in load_curves.load_warnings(table, load.name):
-        st.warning(plain(sentence.replace("TTFT", "latency")), icon=":material/warning:")
+        for label, (value, beside, meaning) in _reading_figures(setup, row).items():
+            figure_card(label, value, beside, meaning, fits=not setup.if_fitted)
+    warnings = load_curves.load_warnings(table, load.name)
+    say_each((one.replace("TTFT", "latency") for one in warnings), st.warning,
+             icon=":material/warning:")  # fmt: skip
+    look, title = export.look(), "Latency over the load"
     figures = {
-        "latency": serving.latencies(
-            table, load.name, "Latency over the load", look, {"ttft": "Latency"}
-        ),
+        "latency": serving.latencies(table, load.name, title, look, {"ttft": "Latency"}),
         "throughput": serving.throughput(table, load.name, look, _SEQUENCES),
     }
     for figure in figures.values():
         serving.mark_load(figure, load.value, load.words, look)
     export.beside("serving", figures)
-    return figures
+    shown = pd.DataFrame(of_kind(resolved.model, {name: table[name] for name in table}))
+    display_tables.draw_figures(shown, "serving_table")
+    export.downloads("serving", figures, shown, setup)
+
+
+def _reading_figures(setup: Setup, row: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
+    """Value, a figure beside it and meaning of each card of a model that generates nothing."""
+    rate, isl = row["output_tokens_per_s"], setup.scenario.isl
+    each = quantities.rate(row["output_tokens_per_s_per_device"], "seq/s")
+    return {
+        "Latency": (
+            quantities.seconds(row["ttft_s"]), f"median {quantities.seconds(row['ttft_median_s'])}",
+            "Mean time from arrival to result, including queueing. Not validated by measured runs.",
+        ),
+        "Throughput": (
+            quantities.rate(rate, "seq/s"), f"{each} per device",
+            "Sequences per second of the whole deployment.",
+        ),
+        "Tokens read": (
+            quantities.tokens_rate(rate * isl), f"{quantities.count(isl)} a sequence",
+            "Input tokens per second of the whole deployment.",
+        ),
+        "Running": (
+            f"{row['running']:,.3g}", "no KV cache", "Sequences that are processed together.",
+        ),
+    }  # fmt: skip

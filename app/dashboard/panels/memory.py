@@ -46,13 +46,7 @@ def draw(step: Step) -> dict[str, Figure]:
 
     over = _over_an_axis(setup, limits, step)
     with st.popover("How these figures are computed", icon=":material/function:"):
-        st.markdown(
-            page_text(
-                "memory", block=resolved.engine.kv_block_tokens,
-                share=quantities.percent(resolved.engine.memory_fraction),
-                capacity=quantities.size(usage.capacity_bytes),
-            )
-        )  # fmt: skip
+        st.markdown(page_text("memory", engine=resolved.engine, usage=usage))
     return {"memory now": bar, **over}
 
 
@@ -67,23 +61,16 @@ def _cards(step: Step, usable: float) -> None:
     else:
         most = ("Largest batch that fits", quantities.count(most_batch), lengths)
     used = float(usage.total_bytes[0])
-    free = usable - used
+    free, size = usable - used, quantities.size(usable)
     with st.grid(2, min_column_width=180, key="cards"):
-        card("In use", quantities.size(used),
-             f"{quantities.percent(used / usable)} of {quantities.size(usable)}")  # fmt: skip
-        card(
-            "Free" if free >= 0 else "Missing",
-            quantities.size(abs(free)),
-            f"usable {quantities.size(usable)}",
-            quantities.two_gigabytes(usage.capacity_bytes),
-        )
+        card("In use", quantities.size(used), f"{quantities.percent(used / usable)} of {size}")
+        card("Free" if free >= 0 else "Missing", quantities.size(abs(free)), f"usable {size}",
+             quantities.two_gigabytes(usage.capacity_bytes))  # fmt: skip
         card(*most)
-        card(
-            "Longest context that fits",
-            quantities.count(most_input + s.osl) if most_input else "none",
-            f"batch {s.batch}" + (f"; trained to {quantities.count(trained)}" if trained else ""),
-            "Input plus output tokens of one sequence.",
-        )
+        longest = quantities.count(most_input + s.osl) if most_input else "none"
+        beyond = f"; trained to {quantities.count(trained)}" if trained else ""
+        card("Longest context that fits", longest, f"batch {s.batch}{beyond}",
+             "Input plus output tokens of one sequence.")  # fmt: skip
 
 
 @st.fragment

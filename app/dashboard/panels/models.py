@@ -20,10 +20,7 @@ def found(words: str) -> pd.DataFrame:
 
 
 def models_panel(words: str, setup: Setup) -> None:
-    """Draw the models of a search, the facts of the chosen one, and a box for another.
-
-    words: casefolded, "" for all.
-    """
+    """Draw the models of a search, the facts of the chosen one, and a box for another."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         sparse = choose("Kind", [_ALL, _DENSE, _EXPERTS], "model_kind", width=280)
         least, most = st.select_slider(
@@ -73,7 +70,6 @@ def _facts(name: str) -> None:
 
 
 def _own() -> None:
-    """Draw the box of a config.json."""
     st.caption("A Hugging Face config.json. No code is run, and the config stays in this session.")
     called = st.text_input("Name", "my-model", max_chars=60, key="config_name")
     pasted = st.text_area(

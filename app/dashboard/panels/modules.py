@@ -39,10 +39,7 @@ def found(words: str) -> list[tuple[str, str]]:
 
 
 def modules_panel(words: str, setup: Setup) -> None:
-    """Draw the choice among the entries of a search, and the chosen one.
-
-    words: casefolded, "" for all.
-    """
+    """Draw the choice among the entries of a search, and the chosen one."""
     names = found(words)
     chosen = st.selectbox("Module", names, format_func=label, key="module_chosen")
     st.caption(page_text("modules", shown=len(names), all=len(stored_names())))
@@ -54,32 +51,25 @@ def modules_panel(words: str, setup: Setup) -> None:
         system = caches.resolved(setup).system
     st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
     st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
-    if entry.validated:
-        reviewed = f"Reviewed by {entry.validated['by']} on {entry.validated['on']}."
-        st.success(plain(reviewed), icon=":material/verified:")
+    if reviewed := entry.validated:
+        said = f"Reviewed by {reviewed['by']} on {reviewed['on']}."
+        st.success(plain(said), icon=":material/verified:")
     else:
         st.caption(page_text("not reviewed"))
     sizes, figures, charts = _at_sizes(entry, system)
-    _formulas(entry)
-    inside = pd.DataFrame(
-        [{"child": c.name, "class": c.module, "calls": c.count} for c in entry.children]
-    )
-    if len(inside):
-        draw_table(inside, "module_children")
-    if entry.operators:
-        runs = ", ".join(f"{many} {name}" for name, many in entry.operators.items())
-        st.caption(f"Tensor operators: {plain(runs)}")
-    export.downloads("module", charts, pd.DataFrame([{**sizes, **figures}]), setup)
-
-
-def _formulas(entry: ModuleEntry) -> None:
-    """Draw the formulas of an entry: last, as they arrive late and move what is below them."""
     for figure, words in _WORDS.items():
         st.markdown(f"**{words}**")
         if figure in entry.formulas:
             st.latex(latex(entry.formulas[figure].text()), width="stretch")
         else:
-            st.caption("Not a polynomial: the number of experts read depends on the tokens.")
+            st.caption(page_text("no polynomial"))
+    inside = [{"child": c.name, "class": c.module, "calls": c.count} for c in entry.children]
+    if inside:
+        draw_table(inside, "module_children")
+    if entry.operators:
+        runs = ", ".join(f"{many} {name}" for name, many in entry.operators.items())
+        st.caption(f"Tensor operators: {plain(runs)}")
+    export.downloads("module", charts, pd.DataFrame([{**sizes, **figures}]), setup)
 
 
 def _at_sizes(

@@ -16,18 +16,10 @@ from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
 from app.decide.plan_query import Planned, Searched
+from app.planning import plan_text
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.plan_text import (
-    beside,
-    long_wait,
-    none_words,
-    priced_words,
-    ranked_words,
-    shape,
-    short,
-)
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import capital, plain
@@ -40,8 +32,7 @@ _SOON, _NEVER = "being simulated", "not simulated"
 
 def page(setup: Setup) -> None:
     """Draw the inputs of a plan and its answer."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        search_form.opener()
+    search_form.opener()
     with sidebar.stopping():
         searched = search_form.searched(setup)
         several, left_open = dict(searched.several), strip.left_open(searched.query())
@@ -69,7 +60,7 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
     draw_table([plan_systems.words(row, pending) for row in rows], "plan_systems")
     if named["others"]:
         other, near = named["others"][0], named["others"][0].get("nearest")
-        runs = f"{shape(near)} on {near['devices']} × " if near else ""
+        runs = f"{plan_text.shape(near)} on {near['devices']} × " if near else ""
         st.markdown(f"Best of the others: {runs}{plain(other['family'])}: {plain(other['why'])}.")
     of_others = [row for row in rows if "launch" in row and row not in named["plans"]]
     startable = {**named, "plans": [*named["plans"], *of_others]}
@@ -85,7 +76,8 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
         ),
     }  # fmt: skip
     if pending == _SOON:
-        tabs |= dict.fromkeys(("Start it", "Check it", "Download"), _follows)
+        follows = "Available once the plans have been simulated."
+        tabs |= dict.fromkeys(("Start it", "Check it", "Download"), lambda: st.caption(follows))
     draw_tabs(tabs, "plan_tab")
     if pending == _SOON:
         return
@@ -110,11 +102,7 @@ def _simulated(searched: Searched, closed: Planned) -> tuple[Planned, str]:
 
 
 def _none(named: Named) -> str:
-    return f"{capital(none_words(named))}."
-
-
-def _follows() -> None:
-    st.caption("Available once the plans have been simulated.")
+    return f"{capital(plan_text.none_words(named))}."
 
 
 # ------------------------------------------------------------------------------- the best
@@ -122,7 +110,7 @@ def _follows() -> None:
 
 def _best(named: Named, targets: str, pending: str) -> None:
     best, fewest = named["plans"][0], named["fewest_devices"]
-    st.markdown(f"**{best['devices']} × {best['system']}: {short(best)}**")
+    st.markdown(f"**{best['devices']} × {best['system']}: {plan_text.short(best)}**")
     with st.grid(5 if named["targets"] else 4, min_column_width=150, key="cards"):
         for name in ("ttft", "tpot"):
             trust = quantities.span(*(best[f"{name}_{end}_s"] or nan for end in ("low", "high")))
@@ -148,20 +136,15 @@ def _best(named: Named, targets: str, pending: str) -> None:
                 page_text("probability"),
             )
     if pending != _SOON:
-        _beside(named)
-    said = [f"{priced_words(named)}; ranked by {ranked_words(named)}."]
+        others = filter(None, (plan_text.long_wait(named), *plan_text.beside(named)))
+        say_each(map(capital, others), form="{}.")
+        if found := named["settling"]:
+            st.markdown(f"A measurement that would decide: {plain(found['words'])}.")
+            st.code(found["command"], language="bash", wrap_lines=True)
+    said = [f"{plan_text.priced_words(named)}; ranked by {plan_text.ranked_words(named)}."]
     said += [f"In closed form, {pending}."] if pending else []
     beyond = plain("; ".join(best["beyond_measurements"]))
     st.caption(" ".join([*said, *([f"No measured run covers {beyond}."] if beyond else [])]))
-
-
-def _beside(named: Named) -> None:
-    """Draw the riskier or safer choice, and the run that would settle it."""
-    for words in filter(None, (long_wait(named), *beside(named))):
-        st.markdown(f"{plain(capital(words))}.")
-    if found := named["settling"]:
-        st.markdown(f"A measurement that would decide: {plain(found['words'])}.")
-        st.code(found["command"], language="bash", wrap_lines=True)
 
 
 def _margin(named: Named, name: str) -> str:
@@ -205,7 +188,7 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
     if 0 <= at < len(candidates):
         row = deployment_row(candidates, at)
         fields = open_point.scenario_of(row, candidates.of(at), searched.systems)
-        words = f"{row['engine']}, {shape(row)} on {row['system']}"
+        words = f"{row['engine']}, {plan_text.shape(row)} on {row['system']}"
         open_point.open_as_scenario(fields, words)
         st.session_state[search_form.FREE] = True  # the search space is unchanged
 
@@ -217,9 +200,7 @@ def _chart(searched: Searched, answer: Answer) -> None:
         x, y = search_form.chosen_axes("plan")
     shown = points(answer, ACROSS[x], UPWARDS[y])
     if not shown.series:
-        st.info("No candidate has both figures, because the price or power of the systems is "
-                "unknown.",
-                icon=":material/info:")  # fmt: skip
+        st.info(page_text("no candidates"), icon=":material/info:")
         return
     key = f"plan-candidates-{x}-{y}"
     figure = charts.candidates(shown, export.look())
@@ -227,9 +208,6 @@ def _chart(searched: Searched, answer: Answer) -> None:
     more = f" {shown.left_out:,} points are not shown." if shown.left_out else ""
     words = page_text("candidates", faint=shown.faint)
     st.caption(f"{open_point.opened_words()}{words}{more}")
-
-
-# ------------------------------------------------------------------------------- the rest
 
 
 def _plans(named: Named) -> None:
@@ -243,7 +221,7 @@ def _launch(named: Named) -> None:
     if not named["plans"]:
         st.caption("There is no plan to start.")
         return
-    names = [f"{at}. {plan['system']}: {short(plan)}"
+    names = [f"{at}. {plan['system']}: {plan_text.short(plan)}"
              for at, plan in enumerate(named["plans"], 1)]  # fmt: skip
     chosen = st.selectbox("Plan", names, key="plan_chosen")
     plan = named["plans"][names.index(chosen)]
@@ -265,12 +243,11 @@ def _others(named: Named) -> None:
     rows = [
         {
             "family": other["family"],
-            "nearest": f"{other['nearest']['devices']} devices, {shape(other['nearest'])}"
-            if other.get("nearest")
-            else "–",
+            "nearest": f"{near['devices']} devices, {plan_text.shape(near)}" if near else None,
             "why it loses": other["why"],
         }
         for other in named["others"]
+        for near in [other.get("nearest")]
     ]
     if rows:
         draw_table(rows, "plan_others")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from math import nan
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -12,19 +11,17 @@ from app.charts import kernels as kernel_charts
 from app.dashboard import display_tables, export
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.beside_prediction import beside_prediction_panel
-from app.dashboard.panels.compared_run import IDLE, comparison_of, report_pricing, show_findings
+from app.dashboard.panels.compared_run import comparison_of, report_pricing, show_findings
 from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
-from app.dashboard.panels.timeline import look_at_gap, look_at_kernel, show_timeline
-from app.dashboard.widgets import draw_table, one_of, say_each
+from app.dashboard.panels.timeline import look_at, show_timeline
+from app.dashboard.widgets import one_of, say_each
 from app.measuring import comparison
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain
-from app.wording.quantities import GIGABYTE, MICROSECOND, TERA
-from genz_core.common.cells import spreadsheet_cell
+from app.wording.quantities import GIGABYTE, TERA
 from genz_core.errors import RidgelineError
 from profilers import Report, summarise
-from profilers.comparison.findings import Finding
 from profilers.comparison.report_tables import difference, kernels_table, ranges_table
 from profilers.operators import roofline
 from profilers.operators.operator_rates import operator_rates, share_of_roof
@@ -97,14 +94,6 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
     cards(summarise(report))
 
 
-def look_at(report: Report, finding: Finding) -> None:
-    """Move the timeline to the longest launch or gap that a finding is about; a callback."""
-    if finding.kind in IDLE:
-        look_at_gap(report)
-    else:
-        look_at_kernel(report, finding.kernels)
-
-
 def show_classes(report: Report) -> None:
     """Draw the kernel time of a report by operator class."""
     time_s = report.kernels.groupby(
@@ -164,36 +153,17 @@ def show_operators(report: Report) -> None:
             points, rate, used or peaks, export.look(), "operands"
         )
         export.chart(figure, "operator-roofline", "Operators under the roofs of their device")
-    show_rates(rates)
-    covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
-    st.caption(page_text("operators by shape", covered=quantities.percent(covered)))
-
-
-def show_rates(rates: pd.DataFrame) -> None:
-    """Draw the table of operators by shape."""
-    shown = pd.DataFrame(
-        {
-            "operator": rates["operator"].map(spreadsheet_cell),
-            "shape": rates["shape"],
-            "format": rates["format"],
-            "calls": rates["count"],
-            "time [µs]": rates["time_s"] / MICROSECOND,
-            "mean [µs]": rates["mean_s"] / MICROSECOND,
+    shown = rates[["operator", "shape", "format", "count", "time_s", "mean_s"]].assign(
+        **{
             "TFLOP/s": rates["flops_per_s"] / TERA,
             "GB/s": rates["bytes_per_s"] / GIGABYTE,
             "FLOP/byte": rates["flops_per_byte"],
-            "of roof": rates["of_roof"],
+            "roof share": rates["of_roof"],
         }
     )
-    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
-    formats = {"time [µs]": "%.1f", "mean [µs]": "%.2f", "TFLOP/s": "%.1f", "GB/s": "%.0f",
-               "FLOP/byte": "%.1f"}  # fmt: skip
-    config: dict[str, Any] = {name: number(format=form) for name, form in formats.items()}
-    config["of roof"] = bar(
-        format="percent", min_value=0, max_value=1,
-        help="Time at the roofline (the slower of arithmetic and memory) over the measured time",
-    )  # fmt: skip
-    draw_table(shown, "rates_table", height=430, column_config=config)
+    display_tables.draw_times(display_tables.rounded(shown), "rates_table", height=430)
+    covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
+    st.caption(page_text("operators by shape", covered=quantities.percent(covered)))
 
 
 def show_counters(report: Report) -> None:

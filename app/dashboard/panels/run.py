@@ -57,19 +57,14 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
                 "Calibrate and measure", icon=":material/tune:", disabled=busy
             )
         if bare:
-            st.caption(
-                "This machine is not calibrated yet. Calibration takes up to two minutes "
-                "and is needed once."
-            )
+            st.caption(page_text("not calibrated"))
         grid = sweep_fields() if mode == SWEEP else {}
         with st.expander("Sizes, layers, device, profile", icon=":material/tune:"):
             overrides = [] if grid else workload()
             with st.grid(4, min_column_width=150):
                 layers = st.number_input(
-                    "Layers", 0, 500, 0, 2, key="run_layers",
-                    help="Run only this many layers; a single run needs an even number and is "
-                         "scaled to all layers. 0: all.",
-                )  # fmt: skip
+                    "Layers", 0, 500, 0, 2, key="run_layers", help=page_text("measured layers")
+                )
                 device = st.selectbox("Device", DEVICES, key="run_device")
                 dtype = st.selectbox("Type", DTYPES, key="run_dtype")
             more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
@@ -136,10 +131,7 @@ def predicted_beside_measured(run: str) -> None:
 
 def run_panel() -> None:
     """Draw the form of a run, its progress and result, and the kept runs."""
-    st.caption(
-        f"{abilities()} A run times the model on this server, at its true shapes with random "
-        "weights."
-    )
+    st.caption(page_text("a run", abilities=abilities()))
     with saying_errors():
         if visitor.may_measure("ridgeline runs start"):
             show_interrupted(MEASURING)
@@ -190,8 +182,7 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         st.dataframe(store.compare(*(run.id for run in chosen)), hide_index=True)
         return
     run = chosen[0]
-    folder = store.path(run.id)
-    report = folder / "report.md"
+    report = store.path(run.id) / "report.md"
     if report.is_file():
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
             st.markdown(without_links(report.read_text(encoding="utf-8")))

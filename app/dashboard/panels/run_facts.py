@@ -58,13 +58,11 @@ def to_sidebar(name: str, value: str) -> None:
     set_controls({name: value})
 
 
-def show_identity(
-    facts: Sequence[Known], key: str, choose: Callable[[str, str], None] | None = None
-) -> None:
+def show_identity(facts: Sequence[Known], key: str, choose: Callable[[str, str], None]) -> None:
     """Draw the facts about what ran.
 
     key: of its buttons.  choose: called with the name of a parameter and the clicked candidate
-    before the page is redrawn; None if there is nothing to set.
+    before the page is redrawn.
     """
     unsure = [one for one in facts if one.certainty != "certain"]
     counts = ", ".join(
@@ -73,7 +71,7 @@ def show_identity(
     )
     with st.expander(f"What ran: {counts}", icon=":material/fingerprint:"):
         st.table([{name: plain(text) for name, text in row.items()} for row in rows(facts)])
-        for one in unsure if choose else ():
+        for one in unsure:
             if one.field not in PARAMETERS or not one.candidates:
                 continue
             words = one.field.replace("_", " ")

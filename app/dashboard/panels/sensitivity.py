@@ -1,8 +1,9 @@
 """Parts of page Chip lab: the tornado, the ridges, the hardware that targets need."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -13,11 +14,12 @@ from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control
 from app.dashboard.widgets import draw_table, saying_errors
 from app.decide import sensitivity as model
-from app.decide.sensitivity import FIGURES, RESOURCES, Figures, Requirement, Ridge, Sensitivity
+from app.decide.sensitivity import FIGURES, RESOURCES, Requirement, Ridge
 from app.planning.targets import parse_targets
 from app.scenario.setup import Setup
 from app.wording import quantities
 
+Answered = TypeVar("Answered")
 _LEAST: Mapping[str, str] = {
     "capacity_bytes": "Memory",
     "bytes_per_s": "Memory bandwidth",
@@ -26,27 +28,18 @@ _LEAST: Mapping[str, str] = {
 }
 
 
-@caches.by_setup(64)
-def found(setup: Setup) -> tuple[Figures, list[Sensitivity]]:
-    """As `app.decide.sensitivity.sensitivities`."""
-    return model.sensitivities(caches.deployed(setup))
-
-
-@caches.by_setup(64)
-def _ridges(setup: Setup) -> tuple[Ridge, Ridge]:
-    return model.ridges(caches.deployed(setup))
-
-
-@caches.by_setup(32)
-def _requirement(setup: Setup, targets: str) -> Requirement:
-    return model.requirement(caches.deployed(setup), parse_targets(targets))
+@caches.by_setup(96)
+def _of(setup: Setup, answer: Callable[..., Answered], *more: Any) -> Answered:
+    """An answer of `app.decide.sensitivity` for a setup."""
+    return answer(caches.deployed(setup), *more)
 
 
 def answers(setup: Setup) -> None:
     """Draw the effect of more and less of each resource on each figure."""
     with sidebar.stopping():
         percent = control("change", width=320)
-        base, rows = found(replace(setup, scenario=replace(setup.scenario, change=percent)))
+        changed = replace(setup, scenario=replace(setup.scenario, change=percent))
+        base, rows = _of(changed, model.sensitivities)
     look = export.look()
     shown = {
         column.head: charts.tornado(
@@ -72,7 +65,7 @@ def answers(setup: Setup) -> None:
 def ridges(setup: Setup) -> None:
     """Draw where decode and prefill change from memory-bound to compute-bound."""
     with sidebar.stopping():
-        both = _ridges(setup)
+        both = _of(setup, model.ridges)
     s, look = setup.scenario, export.look()
     for column, ridge, now in zip(st.columns(2, gap="medium"), both, (s.batch, s.isl), strict=True):
         with column:
@@ -96,13 +89,12 @@ def _crossing_words(name: str, place: float | None, ridge: Ridge) -> str:
 
 def needed(setup: Setup) -> None:
     """Draw the targets, and what hardware would meet them."""
-    target = ", ".join(setup.scenario.target)
-    if not target:
-        st.info("Set targets on mean TTFT and TPOT in the form: tpot < 20ms, ttft < 500ms.",
-                icon=":material/flag:")  # fmt: skip
+    if not setup.scenario.target:
+        st.info(page_text("no targets"), icon=":material/flag:")
         return
     with saying_errors():
-        _show_needed(_requirement(setup, target))
+        targets = parse_targets(", ".join(setup.scenario.target))
+        _show_needed(_of(setup, model.requirement, targets))
 
 
 def _show_needed(need: Requirement) -> None:

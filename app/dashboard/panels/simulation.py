@@ -72,9 +72,6 @@ def query_of(scenario: Question, verb: str = "simulate") -> Query:
     return ask(verb, {"model": scenario.model} | kept)
 
 
-# ------------------------------------------------------------------------------- running
-
-
 def _start(setup: Setup, query: Query) -> None:
     """Simulate immediately, or start a job if it takes long."""
     if _pieces(query) > _AT_ONCE:
@@ -94,54 +91,35 @@ def _pieces(query: Query) -> float:
     return offered_load.sent(q) * (1.0 + (q.shared_tokens + q.isl * q.turns) / _PIECE_TOKENS)
 
 
-# ------------------------------------------------------------------------------- results
-
-
 def _show(setup: Setup, answer: Run) -> None:
-    """Draw the figures, charts, table and downloads of a simulation."""
     named = rows.figures(answer)
-    st.caption(_words(answer, named))
+    q = answer.question
+    load = plain(answer.drawn.name) if q.kind == "trace" else load_words(q)
+    hits = page_text("hits of prompts", **named) if named["cached_share"] else ""
+    st.caption(page_text("simulated", load=load, hits=hits, **named))
     say_each(answer.refusals, st.warning, icon=":material/warning:")
     targets = judged(parse_targets(", ".join(setup.scenario.target)), setup.scenario.osl)
     say_each(verdicts(targets, named))
     _cards(named)
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
-    table = pd.DataFrame(rows.latency_rows(answer))
-    draw_table(rows_in_words(rows.latency_rows(answer)), "sim_latencies", height="auto")
+    latencies = rows.latency_rows(answer)
+    draw_table(rows_in_words(latencies), "sim_latencies", height="auto")
     say_each(answer.notes, st.caption, "Note: {}.")
     _forget_button(answer)
-    _downloads(answer, figures, table, setup)
-
-
-def _words(answer: Run, named: Mapping[str, Any]) -> str:
-    q = answer.question
-    load = plain(answer.drawn.name) if q.kind == "trace" else load_words(q)
-    if named["cached_share"]:
-        return page_text("simulated with hits", load=load, **named)
-    return page_text("simulated", load=load, **named)
+    _downloads(answer, figures, pd.DataFrame(latencies), setup)
 
 
 def _cards(named: Mapping[str, Any]) -> None:
     with st.grid(5, min_column_width=150):
-        for name, label in rows.LATENCIES.items():
-            if name in ("ttft", "tpot", "e2e"):
-                card(
-                    f"{label}, median",
-                    quantities.seconds(named[f"{name}_p50_s"]),
-                    f"p99: {quantities.seconds(named[f'{name}_p99_s'])}",
-                )
-        card(
-            "Throughput per device",
-            quantities.tokens_rate(named["output_tokens_per_s_per_device"]),
-            f"{named['requests_per_s']:.3g} requests/s in all",
-        )
+        for name in ("ttft", "tpot", "e2e"):
+            half, tail = (quantities.seconds(named[f"{name}_{of}_s"]) for of in ("p50", "p99"))
+            card(f"{rows.LATENCIES[name]}, median", half, f"p99: {tail}")
+        rate = quantities.tokens_rate(named["output_tokens_per_s_per_device"])
+        card("Throughput per device", rate, f"{named['requests_per_s']:.3g} requests/s in all")
         if "good_share" in named:
-            card(
-                "Goodput",
-                quantities.percent(named["good_share"]),
-                f"{named['good_requests_per_s']:.3g} requests/s in target",
-            )
+            good = f"{named['good_requests_per_s']:.3g} requests/s in target"
+            card("Goodput", quantities.percent(named["good_share"]), good)
 
 
 def _charts(answer: Run) -> dict[str, Any]:
@@ -180,7 +158,6 @@ def _forget_button(answer: Run) -> None:
 
 
 def _downloads(answer: Run, figures: Mapping[str, Any], table: pd.DataFrame, setup: Setup) -> None:
-    """Draw the buttons that save the requests, the charts and the scenario."""
 
     def requests() -> pd.DataFrame:
         return pd.DataFrame(rows.request_columns(answer))

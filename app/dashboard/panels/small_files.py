@@ -69,10 +69,7 @@ def _routing(sent: SentFile) -> None:
 
 
 def show_watch(name: str, content: bytes) -> None:
-    """Draw the box for the server, the progress of a recording's watch, and its result.
-
-    name, content: of the recording.
-    """
+    """Draw the box for the server, the progress of a recording's watch, and its result."""
     st.caption(page_text("recording"))
     scenario = sidebar.chosen_setup().scenario
     said = {name: getattr(scenario, name) for name in _SERVES}

@@ -1,10 +1,13 @@
 """A static batch on page Answer: figures, the limit of each phase, possible improvements."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.charts import breakdown
 from app.charts.figure import Figure
 from app.dashboard import caches, explanations, export
@@ -20,13 +23,15 @@ from app.scenario.setup import Setup
 from app.scenario.summary import facts, parts_of, step_of
 from app.wording import quantities
 from app.wording.markdown import unbroken
-from genz_core import Estimate, economics
+from genz_core import Estimate
 from genz_core.models.model_kinds import generates
 
-_LATENCIES = (
-    ("ttft", "Time to first token: one prefill of the whole batch."),
-    ("tpot", "Time per output token after the first: the mean decode step."),
-)
+#: The latency of each phase, and its meaning for a batch; a model that reads has only the last.
+_LATENCIES: Mapping[str, str] = {
+    "ttft_s": "Time to first token: one prefill of the whole batch.",
+    "tpot_s": "Time per output token after the first: the mean decode step.",
+    "latency_s": "Time of one pass over the input of the whole batch.",
+}
 Answer = tuple[dict[str, Figure], pd.DataFrame]
 
 
@@ -37,30 +42,25 @@ def static_answer(
 
     first: whether its cards are the first of the page.
     """
-    fits = not setup.if_fitted
-    with st.grid(
-        5 if generates(estimate.model) else 4,
-        min_column_width=150,
-        key="cards" if first else "cards_static",
-    ):
-        _cards(setup, resolved, estimate, fits)
+    fits, row = not setup.if_fitted, facts(resolved, estimate).row()
+    names = [name for name in _LATENCIES if name in row]
+    with st.grid(3 + len(names), min_column_width=150, key="cards" if first else "cards_static"):
+        for name in names:
+            column, bound = COLUMNS[name], COLUMNS[f"bound_{name}"].words(row[f"bound_{name}"])
+            value = column.words(row[name])
+            figure_card(column.head, value, f"bound {bound}", _LATENCIES[name], fits=fits)
+        _other_cards(setup, resolved, row, fits)
     st.caption(explanations.trust(estimate))
     if fits:
         levers = caches.levers(setup)
-        for phase, metric in _metrics(estimate).items():
-            name = phase.capitalize() if generates(estimate.model) else "The pass"
+        for phase, name in zip(phases_of(estimate.model), names, strict=True):
             parts = parts_of(step_of(estimate, phase))
-            advice = quantities.advice(metric, levers[phase], parts)
-            st.markdown(unbroken(f"{quantities.limits(name, parts)}; {advice}."))
-    figures = _charts(estimate)
+            advice = quantities.advice(COLUMNS[name].head, levers[phase], parts)
+            words = phase.capitalize() if generates(estimate.model) else "The pass"
+            st.markdown(unbroken(f"{quantities.limits(words, parts)}; {advice}."))
+    figures = _charts(estimate, row, names)
     export.beside("batch", figures, (2, 3))
-    return figures, pd.DataFrame(facts(resolved, estimate).rows())
-
-
-def _metrics(estimate: Estimate) -> dict[str, str]:
-    """The name of each phase's time: {"prefill": "TTFT", ...}."""
-    names = ("TTFT", "TPOT") if generates(estimate.model) else ("Latency",)
-    return dict(zip(phases_of(estimate.model), names, strict=True))
+    return figures, pd.DataFrame([row])
 
 
 def steps_of(estimate: Estimate) -> dict[str, str]:
@@ -70,27 +70,18 @@ def steps_of(estimate: Estimate) -> dict[str, str]:
     return {f"{phase.capitalize()} step": phase for phase in phases_of(estimate.model)}
 
 
-def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> None:
-    devices = float(estimate.devices)
+def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits: bool) -> None:
     memory = caches.priced(replace(setup, if_fitted=False)).memory
-    reads, sequences = not generates(estimate.model), float(estimate.sequences_per_s[0])
-    for name, meaning in _LATENCIES[: len(_metrics(estimate))]:
-        label = "Latency" if reads else name.upper()
-        value = quantities.seconds(float(getattr(estimate, f"{name}_s")[0]))
-        bound = quantities.seconds(float(getattr(estimate, f"bound_{name}_s")[0]))
-        meaning = "Time of one pass over the input of the whole batch." if reads else meaning
-        figure_card(label, value, f"bound {bound}", meaning, fits=fits)
-    rate = sequences * setup.scenario.isl if reads else float(estimate.output_tokens_per_s[0])
-    each = quantities.tokens_rate(rate / devices)
-    if reads:
-        shown = quantities.rate(sequences, "seq/s")
-        words = f"{quantities.tokens_rate(rate)} read"
+    if reads := "latency_s" in row:
+        shown = quantities.rate(row["sequences_per_s"], "seq/s")
+        words = f"{quantities.tokens_rate(row['sequences_per_s'] * setup.scenario.isl)} read"
         meaning = "Sequences per second of the whole deployment."
         figure_card("Throughput", shown, words, meaning, fits=fits)
     else:
+        shown = quantities.tokens_rate(row["output_tokens_per_s"])
+        words = f"{quantities.tokens_rate(row['output_tokens_per_s_per_device'])} per device"
         meaning = "Output tokens per second of the whole deployment, including prefill time."
-        shown = quantities.tokens_rate(rate)
-        figure_card("Output throughput", shown, f"{each} per device", meaning, fits=fits)
+        figure_card("Output throughput", shown, words, meaning, fits=fits)
     card(
         "Memory per device",
         quantities.size(float(memory.total_bytes[0])),
@@ -100,39 +91,34 @@ def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> 
         alarming=not memory.fits[0],
     )
     if fits:
-        of, load = "input" if reads else "output", load_words(resolved.scenario)
-        cost_card(resolved, devices, rate, load, of=of)
+        cost_card(resolved, row, load_words(resolved.scenario), "input" if reads else "output")
 
 
-def cost_card(
-    resolved: Resolved, devices: float, rate: float, load: str, *, of: str = "output"
-) -> None:
-    """Draw the cost of a million tokens at a throughput [tok/s] of all devices.
+def cost_card(resolved: Resolved, row: Mapping[str, Any], load: str, of: str = "output") -> None:
+    """Draw the cost of a million tokens in the row of a load.
 
-    load: description of the load.  of: "input" or "output", the tokens that are counted.
+    load: its description.  of: "input" or "output", the tokens that are counted.
     """
-    cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
-    rent = resolved.system.price_usd_per_hour
+    cost, rent = row["usd_per_million_tokens"], resolved.system.price_usd_per_hour
     card(
         "Cost per 1M tokens",
-        quantities.dollars(float(cost)) if cost is not None and rate > 0 else "no price",
+        "no price" if cost is None else quantities.dollars(cost),
         f"{quantities.dollars(rent)} a device-hour" if rent else "set a rent under What if",
         f"Rent of all devices over the {of} tokens in that time, for {load}.",
     )
 
 
-def _charts(estimate: Estimate) -> dict[str, Figure]:
-    """Bound beside prediction, and both steps by cause."""
-    look = export.look()
-    steps = steps_of(estimate)
+def _charts(estimate: Estimate, row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Figure]:
+    """Bound beside prediction, and both steps by cause.  names: of the latencies in the row."""
+    look, steps = export.look(), steps_of(estimate)
     parts = {name: parts_of(step_of(estimate, p)) for name, p in steps.items()}
     totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
     latencies = {
-        label: {
-            "bound": Ranged(float(getattr(estimate, f"bound_{name}_s")[0])),
-            "predicted": intervals.latency(estimate, f"{name}_s"),
+        COLUMNS[name].head: {
+            "bound": Ranged(row[f"bound_{name}"]),
+            "predicted": intervals.latency(estimate, of),
         }
-        for label, name in zip(_metrics(estimate).values(), ("ttft", "tpot"), strict=False)
+        for name, of in zip(names, ("ttft_s", "tpot_s"), strict=False)
     }
     return {
         "bound and predicted": breakdown.bound_and_predicted(latencies, look),

@@ -3,7 +3,6 @@ own.
 """
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,21 @@ from hardware_db import yaml_document
 
 _FOLDER = Path(__file__).parents[2] / "samples" / "studies"
 _OWN = "The scenario above"
+#: Texts of the shipped studies by their titles.
+_WORKED: Mapping[str, str] = {
+    str(yaml_document.read(path)["title"]): path.read_text(encoding="utf-8")
+    for path in (_FOLDER / f"{name}.yaml" for name in ("hbm4", "decode-chip", "four-bit-caches"))
+}
 
 
 def show(setup: Setup) -> None:
     """Draw the choice of a study, its editable text, its chart and its table."""
-    worked = _worked()
-    name = choose("Study", [*worked, _OWN], "study", label_visibility="collapsed")
+    name = choose("Study", [*_WORKED, _OWN], "study", label_visibility="collapsed")
     if name == _OWN:
         with sidebar.stopping():
             shown = _of_question(as_batch(setup))
     else:
-        shown = worked[name]
+        shown = _WORKED[name]
         strip.say_nothing()
     with st.expander("The study as text, to change", icon=":material/edit:"):
         text = st.text_area("Study (YAML)", shown, 320, key=f"study_text_{name}",
@@ -47,27 +50,13 @@ def show(setup: Setup) -> None:
         base = ask("estimate", yaml_document.parse(text, "study")["question"]).question
         asked = plain(words(sentence(base, "estimate")))
         st.caption(f"Each combination changes this scenario: {asked}.")
-        _show(found, figure)
-
-
-def _show(found: Study, figure: str) -> None:
-    """Draw the chart of a figure of a study, and its table."""
-    if any(row.get(figure) is not None for row in found.rows):
-        chart = charts.bars(found.rows, figure, found.title, export.look())
-        export.chart(chart, f"study-{figure}")
-    else:
-        st.info("No combination has this figure: nothing runs, or no price or power is known.",
-                icon=":material/info:")  # fmt: skip
-    draw_table([_words(row) for row in found.rows], "study_table")
-    st.caption(page_text("studies"))
-
-
-@cache
-def _worked() -> dict[str, str]:
-    """Texts of the shipped studies by their titles."""
-    files = [(_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
-             for name in ("hbm4", "decode-chip", "four-bit-caches")]  # fmt: skip
-    return {str(yaml_document.parse(text, "study")["title"]): text for text in files}
+        if any(row.get(figure) is not None for row in found.rows):
+            chart = charts.bars(found.rows, figure, found.title, export.look())
+            export.chart(chart, f"study-{figure}")
+        else:
+            st.info(page_text("no combination"), icon=":material/info:")
+        draw_table([_words(row) for row in found.rows], "study_table")
+        st.caption(page_text("studies"))
 
 
 def _of_question(setup: Setup) -> str:

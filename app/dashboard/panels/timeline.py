@@ -10,11 +10,12 @@ from app.charts import timeline as charts
 from app.dashboard import display_tables, export
 from app.dashboard.caches import ByteCache
 from app.dashboard.page_texts import page_text
+from app.dashboard.panels.compared_run import IDLE
 from app.measuring.report_reading import size_of
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.common.cells import spreadsheet_cell
 from profilers import Report
+from profilers.comparison.findings import Finding
 from profilers.operators import activity_bars as bars
 from profilers.operators.activity_bars import Span
 from profilers.report_text import shortened
@@ -61,9 +62,7 @@ def show_timeline(report: Report) -> None:
     """Draw the streams over time, and below them the figures of the visible span."""
     prepared = _prepared(report)
     if not len(prepared.events.lane):
-        st.info(
-            "This report is a summary: it has the durations of kernels, but not their start times."
-        )
+        st.info(page_text("no start times"))
         return
     if st.session_state.get("timeline_of") != report.label:
         _look_at(None)
@@ -91,12 +90,14 @@ def _look_at(span: Span | None) -> None:
     st.session_state[_SELECTED] = None
 
 
-def look_at_kernel(report: Report, words: str) -> None:
-    """Search for a kernel and zoom to its longest launch; a callback.
-
-    words: names of kernels, the most important first, as in a finding.
-    """
-    events = _prepared(report).events
+def look_at(report: Report, finding: Finding) -> None:
+    """Zoom to the longest gap or launch that a finding is about; a callback."""
+    prepared = _prepared(report)
+    if finding.kind in IDLE:
+        for row in prepared.gaps[:1].itertuples():
+            _look_at(_around(row.start_s, row.duration_s, 0.5))
+        return
+    events, words = prepared.events, finding.kernels  # the most important first
     short = {name: shortened(str(name), _NAMED) for name in events.names}
     found = [name for name in short if words.startswith(short[name])]
     if not found:
@@ -107,14 +108,6 @@ def look_at_kernel(report: Report, words: str) -> None:
     start_s, end_s = float(hits.start_s[at]), float(hits.end_s[at])
     _look_at(_around(start_s, end_s - start_s, _AROUND_ONE))
     st.session_state["timeline_search"] = name
-
-
-def look_at_gap(report: Report) -> None:
-    """Zoom to the longest gap of a report; a callback."""
-    table = _prepared(report).gaps
-    if len(table):
-        row = table.iloc[0]
-        _look_at(_around(float(row["start_s"]), float(row["duration_s"]), 0.5))
 
 
 def _controls(span: Span, whole: Span) -> str:
@@ -187,7 +180,6 @@ def _clicked() -> None:
 
 
 def _statistics(report: Report, span: Span) -> None:
-    """Draw figures and kernels of a span."""
     found = window_statistics(report, *span)
     dragged = st.session_state.get(_SELECTED) is not None
     st.markdown("**Selection**" if dragged else "**In view**")
@@ -199,7 +191,6 @@ def _statistics(report: Report, span: Span) -> None:
         st.metric("Idle", quantities.percent(found.idle_share))
     with st.expander("Kernels in this span", key="timeline_kernels"):
         table = found.by_name.head(_MOST_FOUND)
-        table = table.assign(name=table["name"].astype(object).map(spreadsheet_cell))
         display_tables.draw_times(table, "timeline_names", height="auto")
 
 
@@ -214,15 +205,12 @@ def _found(events: bars.Events, words: str) -> None:
         {
             "start_s": hits.start_s[longest],
             "duration_s": (hits.end_s - hits.start_s)[longest],
-            "name": [spreadsheet_cell(hits.names[name]) for name in hits.name[longest]],
+            "name": [hits.names[name] for name in hits.name[longest]],
             "stream": [hits.lanes[lane] for lane in hits.lane[longest]],
         }
     )
-    total = quantities.seconds(float((hits.end_s - hits.start_s).sum()))
-    st.markdown(
-        f"**Found:** {len(hits.lane):,} events, {total}; the longest are listed, select a "
-        "row to zoom to it"
-    )
+    total = float((hits.end_s - hits.start_s).sum())
+    st.markdown(page_text("found events", events=len(hits.lane), total=total))
     _rows_that_zoom(table, "timeline_found", _AROUND_ONE)
 
 
@@ -232,11 +220,7 @@ def _gaps(table: pd.DataFrame) -> None:
         return
     with st.expander(f"Longest gaps ({len(table)})", key="timeline_gaps_open"):
         st.caption("Spans in which a device was idle. Select a row to zoom to its gap.")
-        words = table.assign(
-            cause=table["cause"].map(CAUSES),
-            before=table["before"].map(spreadsheet_cell),
-            after=table["after"].map(spreadsheet_cell),
-        )
+        words = table.assign(cause=table["cause"].map(CAUSES))
         words = words.drop(columns="device") if words["device"].nunique() < 2 else words
         _rows_that_zoom(words, "timeline_gaps", 0.5)
 

@@ -13,6 +13,7 @@ from app.dashboard.phrases import off_default
 from app.dashboard.question_form import AUTO, set_controls
 from app.measuring.completion import Difference, differences, filled, filled_names, model_differs
 from app.measuring.device_by_size import with_device
+from app.measuring.identity import Known, of_reports
 from app.measuring.likely_models import likely_models
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -26,20 +27,19 @@ from profilers.phases.what_ran import WhatRan, what_ran
 
 _FILLED = "filled_with"
 _ALIKE = 4
+#: Reports with the phases inferred from their shapes, what ran, and the facts in the reports.
+Read = tuple[list[Report], WhatRan, tuple[Known, ...]]
 _LIKELY = ByIdentity[list[str]](8)
-_KNOWN = ByIdentity[tuple[list[Report], WhatRan]](8)
+_KNOWN = ByIdentity[Read](8)
 
 
-def known(
-    reports: Sequence[Report], patterns: Sequence[PhasePattern]
-) -> tuple[list[Report], WhatRan]:
-    """Reports with the phases inferred from their shapes, and what ran; cached for the
-    next rerun.
-    """
+def known(reports: Sequence[Report], patterns: Sequence[PhasePattern]) -> Read:
+    """What is known of reports without a question; cached for the next rerun."""
 
-    def read() -> tuple[list[Report], WhatRan]:
+    def read() -> Read:
         found = [phased(report, "", patterns) for report in reports]
-        return found, with_device(what_ran(found), reports)
+        ran = with_device(what_ran(found), reports)
+        return found, ran, of_reports(ran, found)
 
     return _KNOWN.get(read, *reports, values=tuple(patterns))
 
@@ -59,17 +59,19 @@ def banner(
     """
     apart = differences(resolved, ran, loads)
     fields = sidebar_fields(resolved, ran, labels)
+    words = ", ".join(f"{name} {plain(value)}" for name, value in fields.items())
     filled_with = st.session_state.get(_FILLED, ((), ""))
     setup = st.session_state.get("setup")
     untouched = isinstance(setup, Setup) and not off_default(setup)
     if fields and untouched and filled_with[0] != tuple(labels):
-        words = _named(fields) + ("" if "model" not in fields else _alike(ran, labels))
+        others = ", ".join(map(plain, _likely(ran, labels)[1:_ALIKE])) if "model" in fields else ""
+        words += f" (the same shapes: {others})" if others else ""
         st.session_state[_FILLED] = (tuple(labels), words)
         open_point.set_at_next_run(fields)
     if labels and filled_with[0] == tuple(labels):
         st.info(f"The scenario was set from the report: {filled_with[1]}.", icon=":material/tune:")
     if apart:
-        lines = "\n".join(f"- {plain(str(one))}" for one in apart)
+        lines = "\n".join(f"- {plain(one)}" for one in apart)
         st.warning(
             f"The run differs from the priced scenario, so there are no findings:\n{lines}",
             icon=":material/difference:",
@@ -77,14 +79,10 @@ def banner(
     if fields:
         st.button(
             "Set the scenario from the report", on_click=set_controls, args=(fields,),
-            icon=":material/tune:", help=f"Read from the reports: {_named(fields)}",
+            icon=":material/tune:", help=f"Read from the reports: {words}",
             key="fill_scenario",
         )  # fmt: skip
     return apart
-
-
-def _named(fields: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {plain(str(value))}" for name, value in fields.items())
 
 
 def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ()) -> dict[str, Any]:
@@ -100,9 +98,10 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ())
     except RidgelineError:
         del found["system"]
     model = resolved.model
-    if name := _other_model(resolved, ran, labels):
-        found["model"] = name
-        model = caches.model_of(name, "", ())
+    likely = _likely(ran, labels) if model_differs(model, ran) else []
+    if likely and scenario.model not in likely:
+        found["model"] = likely[0]
+        model = caches.model_of(likely[0], "", ())
         found |= dict.fromkeys(scenario.precisions, AUTO)  # chosen for another model
     rest = filled(scenario, ran, model, ())
     found |= {one.field: one.value for one in rest.fillings if not one.phase}
@@ -117,17 +116,3 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ())
 
 def _likely(ran: WhatRan, labels: Sequence[str]) -> list[str]:
     return _LIKELY.get(lambda: likely_models(ran, labels), ran, values=tuple(labels))
-
-
-def _alike(ran: WhatRan, labels: Sequence[str]) -> str:
-    """Other models of the same shapes, in words."""
-    others = ", ".join(map(plain, _likely(ran, labels)[1:_ALIKE]))
-    return f" (the same shapes: {others})" if others else ""
-
-
-def _other_model(resolved: Resolved, ran: WhatRan, labels: Sequence[str]) -> str:
-    """The most likely model that ran, "" if it may be the scenario's or none is known."""
-    if not model_differs(resolved.model, ran):
-        return ""
-    likely = _likely(ran, labels)
-    return "" if resolved.scenario.model in likely else next(iter(likely), "")

@@ -119,7 +119,7 @@ def simulate(
         decode = ServingPool(deployed, site.parallelism, replicas, ready.options)
         first = prefill_pool(disaggregation, decode, requests, speculation, price, ready.chance)
         pools.insert(0, first)
-    client = Client(concurrency, start_s, request_s=ready.before_s)
+    client = ready.client(concurrency, start_s)
     return Simulator(requests, ready.steps, pools, client, progress, cancelled, counted).run()
 
 
@@ -154,7 +154,7 @@ def simulate_replica_set(
         ready.replica(scheduler, price, 0),
         plan,
         router(routing),
-        Client(request_s=ready.before_s),
+        ready.client(),
         progress,
         cancelled,
     ).run_with_course()
@@ -193,10 +193,11 @@ class _Setup:
         chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_JITTER,)))
         return cls(site, requests, options or Options(), steps, chance)
 
-    @property
-    def before_s(self) -> float:
-        """Time from an arrival until the scheduler has the request [s]."""
-        return self.site.engine.host_request_s + self.options.wait_s
+    def client(self, concurrency: int = 0, start_s: float = 0.0) -> Client:
+        """The client, with the time that the server's host takes for a request and its prompt."""
+        engine = self.site.engine
+        request_s = engine.host_request_s + self.options.wait_s
+        return Client(concurrency, start_s, request_s=request_s, token_s=engine.host_token_s)
 
     def replica(
         self, scheduler: Scheduler | None, price: StepPrice | None, concurrency: int

@@ -95,13 +95,15 @@ class Client:
 
     concurrency: most open requests, 0 for no limit.  start_s: time over which its users send their
     first requests, evenly.  delay_s: from an answer to the next request in its place.
-    request_s: from an arrival until the scheduler has the request.
+    request_s: from an arrival until the scheduler has the request; token_s: further, for each token
+    of its prompt.
     """
 
     concurrency: int = 0
     start_s: float = 0.0
     delay_s: float = 0.0
     request_s: float = 0.0
+    token_s: float = 0.0
 
 
 class Simulator:
@@ -242,7 +244,8 @@ class Simulator:
             requests.prefix[row] if requests.prefix else (),
         )
         self._arriving += 1
-        self._push(arrival_s + self._client.request_s, _ARRIVES, (0, job))
+        intake_s = self._client.request_s + self._client.token_s * job.prompt
+        self._push(arrival_s + intake_s, _ARRIVES, (0, job))
 
     def _answered(self, now: float, row: int) -> None:
         """Handle a complete answer: send the next turn and the next request that waited for a

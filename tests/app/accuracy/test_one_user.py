@@ -51,7 +51,7 @@ def test_one_user_is_priced_alike_however_it_is_asked(model: str, engine: str):
     assert simulated["tpot_mean_s"] == pytest.approx(step[0], rel=0.01)
     assert simulated["ttft_mean_s"] == pytest.approx(load.ttft_s[0], rel=0.01)
     assert load.ttft_s[0] == pytest.approx(load.prefill_s[0] + load.wait_s[0])
-    assert load.wait_s[0] == pytest.approx(asked.engine.host_request_s, rel=0.5)
+    assert load.wait_s[0] == pytest.approx(asked.engine.intake_s(1024.0), rel=0.5)
 
 
 @pytest.mark.by_day(4)

@@ -112,8 +112,8 @@ def test_open_requests_are_arrivals_times_their_time(engine, users):
 
 def test_a_single_user_has_no_queue():
     answer = simulated(concurrency=1, step_scale=1.0)
-    sent_s = answer.run.resolved.engine.host_request_s
-    assert answer.simulation.queue_s == pytest.approx(np.full(13, sent_s))
+    engine, simulation = answer.run.resolved.engine, answer.simulation
+    assert simulation.queue_s == pytest.approx(engine.intake_s(simulation.requests.input_tokens))
     assert answer.requests == 10  # two before them, one after
 
 

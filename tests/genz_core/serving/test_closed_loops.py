@@ -21,6 +21,14 @@ def test_one_user_of_an_idle_engine_waits_for_its_own_prompt_alone(model, system
     assert alone.ttft_s[0] == pytest.approx(alone.prefill_s[0] + ENGINE.host_request_s, rel=1e-3)
 
 
+def test_a_prompt_reaches_the_scheduler_after_its_tokens_were_counted(model, system):
+    reads = replace(ENGINE, host_token_s=2e-6)
+    plain, told = (closed(model, system, 1, isl=4000, engine=e) for e in (ENGINE, reads))
+    assert told.ttft_s[0] - plain.ttft_s[0] == pytest.approx(4000 * 2e-6, rel=1e-6)
+    assert told.prefill_s[0] == plain.prefill_s[0]
+    assert told.tpot_s[0] == pytest.approx(plain.tpot_s[0], rel=1e-6)
+
+
 def test_a_limit_of_sequences_is_that_of_an_engine_made_with_it(model, system):
     limited = closed(model, system, np.array([8, 64]), max_num_seqs=np.array([0, 16]))
     made = closed(model, system, np.array([64]), engine=replace(ENGINE, max_sequences=16))
