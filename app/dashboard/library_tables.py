@@ -31,11 +31,11 @@ def readable_systems() -> dict[str, System]:
     """Every readable system: the visitor's own, the shipped ones, those in the user's folder."""
     texts = own_definitions.own_texts("systems")
     own = {name: hardware_db.load_yaml(text) for name, text in texts.items()}
-    return own | _on_disk(*visitor.own_edition())
+    return own | systems_on_disk(*visitor.own_edition())
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _on_disk(own_folder: str, own_edition: str) -> dict[str, System]:
+def systems_on_disk(own_folder: str, own_edition: str) -> dict[str, System]:
     """Systems in files, including those in the visitor's folder; unreadable files are left out."""
     found: dict[str, System] = {}
     for name in hardware_db.names():
