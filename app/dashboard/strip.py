@@ -17,6 +17,7 @@ from app.dashboard.completion import complete
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import controls, set_controls
 from app.dashboard.search_form import AMONG, NUMBERS
+from app.line.largest_load import with_largest_load
 from app.line.line import Line
 from app.line.line_parser import LONGEST, read
 from app.line.line_text import written
@@ -182,7 +183,7 @@ def _replace(one: Unread, name: str) -> None:
 def _take() -> None:
     """Set the controls from the line in the box, or store the error; a callback."""
     try:
-        line = read(st.session_state[_LINE]).understood()
+        line = with_largest_load(read(st.session_state[_LINE]).understood())
         state = _state(line)
     except RidgelineError as error:
         st.session_state[_REFUSED] = error
