@@ -52,8 +52,7 @@ _EXAMPLE = "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms"
 
 
 def begin(page: str) -> None:
-    """Draw the strip of a page before its content; it shows the sidebar's question until the page
-    calls `say`.
+    """Draw the strip of a page, with the sidebar's question until the page calls `say`.
 
     page: its address.
     """
@@ -90,9 +89,7 @@ def go(page: str) -> None:
 
 
 def _to_address(state: Mapping[str, Any]) -> None:
-    """Write values of controls that are not drawn yet into the address, from which they take
-    them.
-    """
+    """Write values into the address, from which controls that are not drawn yet take them."""
     for name, value in state.items():
         with suppress(StreamlitAPIException):  # of a control that writes its value itself
             if isinstance(value, list):
