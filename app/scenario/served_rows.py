@@ -360,10 +360,10 @@ def _messages(
     if load != "concurrency":
         return said
     users = np.broadcast_to(np.asarray(values, dtype=float), said.shape)
-    running = np.minimum(_column(result, "running"), users)
-    for at in np.flatnonzero((result.status == "ok") & (users - running > _FEW_WAIT * users)):
+    most = _column(result, "capacity")
+    for at in np.flatnonzero((result.status == "ok") & (users - most > _FEW_WAIT * users)):
         queue = (
-            f"about {running[at]:,.0f} of {users[at]:,.0f} users run at once, and the others wait, "
+            f"about {most[at]:,.0f} of {users[at]:,.0f} users run at once, and the others wait, "
             "which TTFT includes"
         )
         said[at] = "; ".join(filter(None, (queue, said[at])))

@@ -58,5 +58,7 @@ def test_a_reader_sees_no_interval_where_the_load_sets_the_throughput_or_is_not_
 def test_users_that_wait_are_counted_in_the_message():
     given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "concurrency": [16, 4096]}
     few, many = serve(ask("serve", given)).rows
+    pool = serve(ask("serve", {**given, "concurrency": 32, "prefill_workers": 1})).rows[0]
+    assert "run at once" not in pool["message"]
     assert "run at once" not in few["message"]
-    assert f"about {many['running']:,.0f} of 4,096 users run at once" in many["message"]
+    assert f"about {many['capacity']:,.0f} of 4,096 users run at once" in many["message"]
