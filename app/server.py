@@ -34,6 +34,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.access_log import AccessLog
+from app.dashboard import preloading
 from app.jobs import server_queue
 from app.rights import ACCESS_LOG, TOKEN
 from genz_core.common.installation import pip_install_extra
@@ -216,8 +217,8 @@ def counters(metrics: Metrics | None) -> Callable[[Request], Awaitable[Response]
 
 @asynccontextmanager
 async def running(_: st.App) -> AsyncIterator[None]:
-    """Give threads short turns, keep temporary files in one folder, which goes with the server, and
-    open a browser.
+    """Give threads short turns, keep temporary files in one folder, which goes with the server,
+    open a browser, and load what pages need.
 
     A signal ends the process before Python would remove what sessions still hold.
     """
@@ -226,6 +227,7 @@ async def running(_: st.App) -> AsyncIterator[None]:
         tempfile.tempdir = folder
         if not st.get_option("server.headless"):
             threading.Thread(target=webbrowser.open, args=(address(),), daemon=True).start()
+        preloading.begin()
         yield
 
 

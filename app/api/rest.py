@@ -49,7 +49,7 @@ _REFUSALS = {
     421: "A host name that this server does not answer to.",
     422: "An invalid name, value or configuration; or an answer that needs too much memory.",
     429: "Too many long requests at once; Retry-After states when to try again.",
-    503: "No process can start, or the server is shutting down.",
+    503: "No process has started in time or can start, or the server is shutting down.",
     504: "The answer was not ready in time.",
 }
 

@@ -41,4 +41,5 @@ def serve(
         )
     )  # fmt: skip
     server.workers, server.say = workers, say
+    workers.begin()
     server.run()

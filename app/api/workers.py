@@ -1,6 +1,7 @@
 """Processes for long questions: a fixed number, with limits of time and memory.
 
-A process that exceeds its time is ended and replaced.
+They start with the server (`begin`), and one that exceeds its time is ended and replaced at once,
+so that a request seldom waits for a start.
 """
 
 import importlib
@@ -11,7 +12,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,18 +29,22 @@ class Workers:
     """Processes that each answer one question at a time.
 
     at_once: number of processes.  waiting_s: longest wait for a free one.  limit_s: of an answer.
-    memory_bytes: of a process (Linux).  starting_s: longest start of one.
+    memory_bytes: of a process (Linux).  starting_s: longest wait of a request for one that starts,
+    which goes on starting.
     """
 
     at_once: int = 2
     waiting_s: float = 10.0
     limit_s: float = 60.0
     memory_bytes: int = 4 * _GIB
-    starting_s: float = 120.0
+    starting_s: float = 20.0
     _free: queue.Queue[ProcessPoolExecutor | None] = field(default_factory=queue.Queue)
     _busy: dict[ProcessPoolExecutor, tuple[str, float]] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _ready: weakref.WeakSet[ProcessPoolExecutor] = field(default_factory=weakref.WeakSet)
+    _starts: weakref.WeakKeyDictionary[ProcessPoolExecutor, Future[str]] = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+    _begun: bool = False
     _stopping: bool = False
 
     def __post_init__(self) -> None:
@@ -56,7 +62,7 @@ class Workers:
             TooLong: the answer took too long.
             Exhausted: it took too much memory, or its process ended.
             Stopping: `stop` was called.
-            Unavailable: no process can start.
+            Unavailable: no process can start, or none has started in time.
             Refused: `work` raised a RidgelineError.
         """
         try:
@@ -69,7 +75,12 @@ class Workers:
         keep = False
         try:
             process = self._taken(process, title)
-            self._make_ready(process, work.__module__, title)
+            keep = not self._is_ready(process, title)
+            if keep:
+                raise Unavailable(
+                    f"a process for long questions is still starting, after {self.starting_s:g} s: "
+                    "try again later"
+                )
             answer = process.submit(_outcome, work, argument).result(self.limit_s)
             keep = True
         except TimeoutError:
@@ -96,10 +107,16 @@ class Workers:
             with self._guard:
                 if process:
                     self._busy.pop(process, None)
-                self._free.put(process if keep else None)
+                self._free.put(process if keep else self._ahead())
         if isinstance(answer, _Refusal):
             raise Refused(answer.code, answer.sentence, answer.near)
         return answer
+
+    def begin(self) -> None:
+        """Start the processes ahead of requests, and from now on each that replaces another."""
+        self._begun = True
+        for _ in range(self.at_once):
+            self._free.put(self._free.get_nowait() or self._ahead())
 
     def stop(self) -> list[str]:
         """Cancel all work and start nothing more; returns what was cancelled, in words."""
@@ -128,13 +145,27 @@ class Workers:
         with self._guard:
             self._check_going(title)
             if process is None:
-                context = multiprocessing.get_context("spawn")
                 try:
-                    process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
+                    process = self._started()
                 except OSError as error:
                     raise _unavailable(str(error)) from None
             self._busy[process] = title, time.monotonic()
         return process
+
+    def _started(self) -> ProcessPoolExecutor:
+        """A new process, which imports what answers need."""
+        context = multiprocessing.get_context("spawn")
+        process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
+        self._starts[process] = process.submit(_why_not_ready)
+        return process
+
+    def _ahead(self) -> ProcessPoolExecutor | None:
+        """A new process before a request needs it, None unless the server has begun."""
+        if not self._begun or self._stopping:
+            return None
+        with suppress(OSError):  # the request that needs it is told why
+            return self._started()
+        return None
 
     def _check_going(self, title: str) -> None:
         if self._stopping:
@@ -142,20 +173,18 @@ class Workers:
                 f"the server is shutting down; {title} is cancelled: ask again when it is back"
             )
 
-    def _make_ready(self, process: ProcessPoolExecutor, module: str, title: str) -> None:
-        """Wait until a process has imported what the work of a module needs."""
-        if process in self._ready:
-            return
+    def _is_ready(self, process: ProcessPoolExecutor, title: str) -> bool:
+        """Whether a process has started, after a wait.  Raises Unavailable if it cannot start."""
         try:
-            why = process.submit(_why_not_ready, module).result(self.starting_s)
+            why = self._starts[process].result(self.starting_s)
         except TimeoutError:
-            why = f"it was not there within {self.starting_s:g} s"
-        except (BrokenExecutor, OSError) as error:
+            return False
+        except (BrokenExecutor, CancelledError, OSError) as error:
             why = str(error) or type(error).__name__
         if why:
             self._check_going(title)
             raise _unavailable(why)
-        self._ready.add(process)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +209,10 @@ def _outcome(work: Callable[[Any], Any], argument: Any) -> Any:
         return _Refusal(error.code, str(error), tuple(near))
 
 
-def _why_not_ready(module: str) -> str:
-    """Import the module that will be used; returns why that fails, "" if it succeeds."""
+def _why_not_ready() -> str:
+    """Import what answers need; returns why that fails, "" if it succeeds."""
     try:
-        importlib.import_module(module)
+        importlib.import_module(f"{__package__}.answers")
     except MemoryError:
         return "its modules alone take more memory than it may have"
     except Exception as error:  # noqa: BLE001  it is handed back as a sentence

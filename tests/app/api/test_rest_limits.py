@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 import pytest
 from starlette.testclient import TestClient
 
 from app.api.answers import Answers
-from app.api.errors import Exhausted
+from app.api.errors import Exhausted, TooLong, Unavailable
 from app.api.request_bounds import Bounds
 from app.api.rest import application
 from app.api.workers import Workers
@@ -79,6 +80,29 @@ def test_work_that_ends_its_process_is_not_said_to_be_too_slow():
         Workers(1).call(os._exit, 3)
     with pytest.raises(Exhausted, match="more memory than 1 GiB"):
         Workers(1, memory_bytes=1 << 30).call(bytes, 2 << 30)
+
+
+@pytest.mark.slow
+def test_a_request_waits_little_for_a_process_that_starts_and_the_next_one_finds_it():
+    workers = Workers(1, starting_s=0.0)
+    with pytest.raises(Unavailable, match="still starting, after 0 s"):
+        workers.call(len, "abc")
+    workers.starting_s = 120.0
+    assert workers.call(len, "abc") == 3
+    workers.close()
+
+
+@pytest.mark.slow
+def test_a_server_starts_its_processes_before_they_are_needed_and_replaces_one_that_it_ends():
+    workers = Workers(1, limit_s=0.2, starting_s=120.0)
+    workers.begin()
+    (first,) = workers._free.queue
+    with pytest.raises(TooLong):
+        workers.call(time.sleep, 60.0)
+    (second,) = workers._free.queue
+    assert first and second and first is not second
+    assert workers.call(len, "abc") == 3
+    workers.close()
 
 
 def test_metrics_count_requests_refusals_and_kept_answers(api):

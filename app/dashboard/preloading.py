@@ -1,0 +1,42 @@
+"""Loads in the background what pages need, right after the server has started, so that the first
+click on each page waits for less.
+"""
+
+import importlib
+import pkgutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+
+from genz_core.errors import RidgelineError
+
+_PACKAGES = ("app.dashboard", "app.dashboard.panels")
+
+
+def begin() -> None:
+    """Start to load; returns at once."""
+    threading.Thread(target=load, daemon=True, name="preloading").start()
+
+
+def load() -> None:
+    """Load everything, with a pause after each part that leaves the processor to visitors for as
+    long as that part took.
+    """
+    for part in parts():
+        began = time.thread_time()
+        with suppress(RidgelineError):  # of a user's files: the page that needs them says so
+            part()
+        time.sleep(time.thread_time() - began)
+
+
+def parts() -> Iterator[Callable[[], object]]:
+    """What is loaded: the modules behind all pages, then the lists of systems and models."""
+    for package in _PACKAGES:
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+            yield partial(importlib.import_module, f"{package}.{module.name}")
+    from app.dashboard import library_tables
+
+    yield partial(library_tables.systems_on_disk, "", "")
+    yield library_tables.shipped_models
