@@ -29,7 +29,7 @@ OnError = Literal["raise", "status"]
 
 def length(*values: Num) -> int:
     """Number of configurations described by the values; 1 if all are plain numbers."""
-    sizes = {np.size(value) for value in values} - {1}
+    sizes = {np.size(value) for value in values if not isinstance(value, (int, float))} - {1}
     if len(sizes) < 2:
         return sizes.pop() if sizes else 1
     return int(np.broadcast(*(np.atleast_1d(value) for value in values)).size)

@@ -55,7 +55,8 @@ def read(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES + 1).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValue(f"cannot read {path}: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise InvalidValue(f"cannot read {path}: {why}") from None
     return parse(text, path.name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -148,13 +149,19 @@ def folded(row: Mapping[str, Any]) -> dict[str, Any]:
             name = lows[key]
             high = row[ends(name)[1]]
             plain = name.removesuffix("_s") if COLUMNS[name].unit == "s" else name
-            unknown = value is None or high is None or row[name] != row[name]
-            shown[f"{plain} 80 %"] = "" if unknown else COLUMNS[name].span(value, high)
+            shown[f"{plain} 80 %"] = _span(name, row[name], value, high)
         elif key not in dropped:
             amount = isinstance(value, float | int) and key in COLUMNS
             in_bytes = amount and COLUMNS[key].unit == "bytes"
             shown[key] = COLUMNS[key].words(value) if in_bytes else value
     return shown
+
+
+def _span(name: str, value: float | None, low: float | None, high: float | None) -> str:
+    """The interval of a figure for a reader; "" for a figure that is not known or infinite."""
+    if value is None or low is None or high is None or not math.isfinite(value):
+        return ""
+    return "set by the load" if low == value == high else COLUMNS[name].span(low, high)
 
 
 def to_json(value: Any, *, compact: bool = False) -> str:

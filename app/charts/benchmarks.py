@@ -42,11 +42,8 @@ def curve(
         values = [value if math.isfinite(value) else None for value in columns[key]]
         if any(value is not None for value in values):
             hover = f"{label} at %{{x:,.4g}}: %{{customdata}}<extra></extra>"
-            shown = [column.words(value) if value else "" for value in values]
-            figure.add_trace(
-                line(columns["load"], values, label, shade, hover, line={"dash": dash},
-                     customdata=shown)
-            )  # fmt: skip
+            told = {"line": {"dash": dash}, "customdata": [*map(column.words, values)]}
+            figure.add_trace(line(columns["load"], values, label, shade, hover, **told))
     marker = {
         "size": 10,
         "color": [look.alarm if point["place"] in _BAD else look.classes[1] for point in points],

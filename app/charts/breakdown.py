@@ -1,7 +1,7 @@
 """Breakdown of the time of a step: bars by operator class and by cause, waterfall, icicle."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -21,13 +21,11 @@ _ENDS = "outside the layers"
 def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> Figure:
     """Stacked bars of time shares, one bar per step, one colour per operator class.
 
-    steps: for each step its latency by class, which sum to the step; "host" holds host and pipeline
-    time.
-    totals: each step with its interval.  Step times differ by orders of magnitude, so bars show
-    shares.
+    steps: the latency of each by class, which sum to it; "host" holds host and pipeline time.
+    totals: each step with its interval.  Steps differ by orders of magnitude, so bars show shares.
     """
-    colors = {name: look.class_color(name) for name in KIND_NAMES}
-    return _shares("Time by operator class", steps, totals, KIND_NAMES, colors, look)
+    title = "Time by operator class"
+    return _shares(title, steps, totals, KIND_NAMES, look.class_color, look)
 
 
 def time_by_cause(
@@ -40,19 +38,18 @@ def time_by_cause(
     """
     steps = {step: {part: Ranged(s) for part, s in causes.items()}
              for step, causes in parts.items()}  # fmt: skip
-    colors = {part: look.part_color(part) for part in PARTS}
-    return _shares("Time by cause", steps, totals, PART_NAMES, colors, look)
+    return _shares("Time by cause", steps, totals, PART_NAMES, look.part_color, look)
 
 
 def _shares(
     title: str, steps: Mapping[str, Latencies], totals: Latencies, names: Mapping[str, str],
-    colors: Mapping[str, str], look: Look,
+    color: Callable[[str], str], look: Look,
 ) -> Figure:  # fmt: skip
-    """Stacked bars of the shares of steps; names, colors: of their parts."""
+    """Stacked bars of the shares of steps; names, color: of their parts."""
     figure = blank(look, title, 200 + 76 * len(totals))
     labels = [bar_label(name, total) for name, total in totals.items()]
     tables, units = [steps[step] for step in totals], [one.value for one in totals.values()]
-    for trace in stacked_bars(labels, tables, units, names, colors, " (%{x:.1%})"):
+    for trace in stacked_bars(labels, tables, units, names, color, " (%{x:.1%})"):
         words = [quantities.percent(share) if share >= 0.06 else "" for share in trace["x"]]
         figure.add_trace(trace | inside(words, trace["marker"]["color"], look))
     lines = math.ceil(len(figure.data) / 2)  # of a legend with two columns
@@ -66,7 +63,7 @@ def _shares(
 
 def stacked_bars(
     labels: Sequence[str], tables: Sequence[Latencies], units: Sequence[float],
-    names: Mapping[str, str], colors: Mapping[str, str], beside: str = "",
+    names: Mapping[str, str], color: Callable[[str], str], beside: str = "",
 ) -> Iterator[Trace]:  # fmt: skip
     """Horizontal bars of the parts of steps, the parts that take no time left out.
 
@@ -80,7 +77,7 @@ def stacked_bars(
                 labels,
                 [value.value / unit for value, unit in zip(values, units, strict=True)],
                 name,
-                colors[part],
+                color(part),
                 f"<b>{name}</b>: %{{customdata[0]}}{beside}<br>80 %: %{{customdata[1]}}"
                 "<extra></extra>",
                 customdata=[[quantities.seconds(value.value), value.trust] for value in values],
@@ -127,27 +124,22 @@ def icicle(table: Table, title: str, look: Look) -> Figure:
 
     table: of `app.scenario.intervals.operator_table`.
     """
-    nodes = _tree(table, title, look)
+    ids, labels, parents, latencies, colors = zip(*_tree(table, title, look), strict=True)
     figure = blank(look, "", 420)
     trace = Trace(
         type="icicle",
-        ids=[node["id"] for node in nodes],
-        labels=[node["label"] for node in nodes],
-        parents=[node["parent"] for node in nodes],
-        values=[node["latency"].value for node in nodes],
+        ids=ids,
+        labels=labels,
+        parents=parents,
+        values=[latency.value for latency in latencies],
         branchvalues="total",
-        marker={
-            "colors": [node["color"] for node in nodes],
-            "line": {"color": look.paper, "width": 1},
-        },
-        textfont={"color": [look.on(node["color"]) for node in nodes]},
+        marker={"colors": colors, "line": {"color": look.paper, "width": 1}},
+        textfont={"color": [look.on(color) for color in colors]},
         tiling={"orientation": "v"},
         pathbar={"visible": False},
         leaf={"opacity": 1.0},
         texttemplate="%{label}<br>%{percentRoot:.0%}",
-        customdata=[
-            [quantities.seconds(node["latency"].value), node["latency"].trust] for node in nodes
-        ],
+        customdata=[[quantities.seconds(latency.value), latency.trust] for latency in latencies],
         hovertemplate="<b>%{label}</b><br>%{customdata[0]}, %{percentRoot:.1%}<br>"
         "80 %: %{customdata[1]}<extra></extra>",
     )
@@ -158,8 +150,8 @@ def icicle(table: Table, title: str, look: Look) -> Figure:
     return figure
 
 
-def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
-    """The icicle's nodes: the model, its layer groups and their operators that take time."""
+def _tree(table: Table, title: str, look: Look) -> list[tuple[str, str, str, Ranged, str]]:
+    """The icicle's nodes: id, label, parent, latency, colour; without what takes no time."""
     named = zip(table["name"], table["module"], table["class"], of_rows(table), strict=True)
     rows = [
         (name, module or _ENDS, kind, latency)
@@ -169,20 +161,15 @@ def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
     groups: dict[str, list[Ranged]] = {}
     for _, module, _, latency in rows:
         groups.setdefault(module, []).append(latency)
-
-    def node(key: str, label: str, parent: str, latency: Ranged, color: str) -> dict[str, Any]:
-        return {"id": key, "label": label, "parent": parent, "latency": latency, "color": color}
-
     whole = Ranged.total(latency for *_, latency in rows)
-    nodes = [node("model", title, "", whole, look.panel)]
-    nodes += [
-        node(g, g, "model", Ranged.total(members), look.grid) for g, members in groups.items()
+    return [
+        ("model", title, "", whole, look.panel),
+        *((g, g, "model", Ranged.total(members), look.grid) for g, members in groups.items()),
+        *(
+            (f"op{at}", name, module, latency, look.class_color(kind))
+            for at, (name, module, kind, latency) in enumerate(rows)
+        ),
     ]
-    nodes += [
-        node(f"op{at}", name, module, latency, look.class_color(kind))
-        for at, (name, module, kind, latency) in enumerate(rows)
-    ]
-    return nodes
 
 
 def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
@@ -197,8 +184,12 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
                                "ygap": 0.55})  # fmt: skip
     colors, room = {"bound": look.faint, "predicted": look.classes[0]}, 0
     for at, (name, values) in enumerate(rows.items()):
-        axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
-        labels = [_beside(name, kind, latency) for kind, latency in values.items()]
+        place = str(at + 1) if at else ""
+        axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
+        labels = [
+            f"{name}, bound <b>{quantities.seconds(latency.value)}</b>" if kind == "bound"
+            else bar_label(f"{name}, {kind}", latency) for kind, latency in values.items()
+        ]  # fmt: skip
         figure.add_trace(
             time_bars(
                 values, [latency.value for latency in values.values()], "", look.faint,
@@ -213,17 +204,9 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
         room = max(room, room_for(labels))
         upward = {"showgrid": False, "autorange": "reversed", "tickvals": list(values)}
         upward |= {"ticktext": labels, "tickfont": {"color": look.ink}}
-        place = str(at + 1) if at else ""
         figure.update_layout(**{f"xaxis{place}": across, f"yaxis{place}": upward})
     figure.update_layout(margin={"t": 48, "b": 58, "l": room})
     return figure
-
-
-def _beside(name: str, kind: str, latency: Ranged) -> str:
-    """The label of a bar: "bound" or "prediction", its time, and the prediction's interval."""
-    if kind == "bound":
-        return f"{name}, bound <b>{quantities.seconds(latency.value)}</b>"
-    return bar_label(f"{name}, {kind}", latency)
 
 
 # ------------------------------------------------------------------------------- error bars

@@ -18,8 +18,7 @@ _ALONG = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
 
 
 def named_peaks(peaks: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Peaks [FLOP/s], highest first, each named by the formats that share it: ("bf16, fp16",
-    989e12).
+    """Peaks [FLOP/s], highest first, named by the formats that share them: ("bf16, fp16", 989e12).
 
     peaks: by number format.
     """
@@ -80,11 +79,11 @@ def label_peaks(figure: Figure, peaks: Iterable[tuple[str, float]], room: Room, 
         room.claim(room.across[1], peak, words, 12.0, "left")
         figure.add_text(
             words, 12, look.ink, x=math.log10(room.across[1]), y=math.log10(peak),
-            xanchor="right", yanchor="bottom", **_behind(look),
+            xanchor="right", yanchor="bottom", **behind(look),
         )  # fmt: skip
 
 
-def _behind(look: Look) -> dict[str, Any]:
+def behind(look: Look) -> dict[str, Any]:
     """Paper behind a label, so that the lines it stands on do not cross its letters."""
     return {"borderpad": 0, "bgcolor": translucent(look.paper, 0.75)}
 
@@ -112,6 +111,6 @@ def label_diagonals(
             if room.claim(10.0**x, 10.0**x * rate, words, size, lift=lift, off=off):
                 figure.add_text(
                     words, size, color, x=x, y=x + math.log10(rate), xanchor="left", yanchor="top",
-                    xshift=6, align="left", **_behind(look),
+                    xshift=6, align="left", **behind(look),
                 )  # fmt: skip
                 break

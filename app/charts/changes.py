@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from app.charts.figure import Figure
 from app.charts.labels import axis_end
 from app.charts.parts import BESIDE, lay_bars, time_bars
-from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, PARTS, Look, blank
+from app.charts.style import CLASSES, KIND_NAMES, PART_NAMES, PARTS, Look, blank
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
@@ -14,15 +14,14 @@ Seconds = Mapping[str, float]
 _LEAST_SHARE = 0.01
 REST = "All else"
 _NAMES: Mapping[str, str] = {
-    **PART_NAMES, **CLASS_NAMES, "host": HOST, "other": "Unclassified", "overlap": "Overlap",
+    **PART_NAMES, **KIND_NAMES, "other": "Unclassified", "overlap": "Overlap",
 }  # fmt: skip
 
 
 def ordered_changes(before: Seconds, after: Seconds) -> dict[str, float]:
     """The change of every key from `before` to `after` [s], in stacking order.
 
-    Changes below a hundredth of the larger total are combined under `REST`.  The values sum to the
-    difference of the totals.
+    Those below a hundredth of the larger total are one, `REST`.  All sum to the difference.
     """
     ranks = {name: at for at, name in enumerate((*PARTS, *CLASSES))}
     names = sorted({**before, **after}, key=lambda name: ranks.get(name, len(ranks)))
@@ -38,8 +37,7 @@ def bridge(
 ) -> Figure:
     """A horizontal waterfall: a bar per total and, between two totals, a bar per change.
 
-    stages: (name, seconds) of each total.  between: changes [s] from each stage to the next, which
-    sum to their difference.
+    stages: (name, seconds) of each total.  between: changes [s] that lead from each to the next.
     """
     names, values, bases, colors, words = [], [], [], [], []
     for at, (stage, total) in enumerate(stages):

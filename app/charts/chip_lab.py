@@ -51,12 +51,9 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
     figure = blank(look, f"{found.phase.capitalize()}: arithmetic and memory traffic", 400)
     sides = (("arithmetic", found.compute_s, 0), ("memory traffic", found.memory_s, 1))
     for name, seconds, color in sides:
-        values = [float(value) for value in seconds]
-        trace = line(
-            found.at.tolist(), values, name, look.classes[color], "%{x:,.0f}: %{customdata}",
-            customdata=[quantities.seconds(value) for value in values],
-        )  # fmt: skip
-        figure.add_trace(trace)
+        words, hover = [*map(quantities.seconds, seconds)], "%{x:,.0f}: %{customdata}"
+        drawn = found.at.tolist(), seconds.tolist(), name, look.classes[color]
+        figure.add_trace(line(*drawn, hover, customdata=words))
     crossing = found.crossings["all"]
     if crossing is not None and crossing > found.at[0]:
         guide_upwards(figure, crossing, f"ridge at {crossing:,.0f}", look.good, y=1.06)
@@ -68,8 +65,7 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
 
 
 def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look) -> Figure:
-    """One figure of every combination that runs, the first on top; the bound of its decode step
-    on hover.
+    """One figure of every combination that runs, the first on top; the hover has its bound.
 
     rows: of `app.decide.study.Study`.  figure: of `FIGURES`.
     """

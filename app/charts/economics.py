@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure
+from app.charts.figure import Figure, bar
 from app.charts.labels import axis_end
 from app.charts.parts import BESIDE, guide_across, lay_bars, limit_mark, line, lying_bars
 from app.charts.style import Look, blank
@@ -45,8 +45,7 @@ def against_api(
     """Cost per million tokens over the arrival rate, beside the API's price.
 
     Replicas are added when the present ones are full.
-    most: largest arrival rate that one replica sustains [1/s].  tokens: input and output tokens of
-    a request.
+    most: largest arrival rate of one replica [1/s].  tokens: input and output tokens of a request.
     """
     title = "Self-hosted against an API" if api_per_request else "Self-hosted, by arrivals"
     figure = blank(look, title, 380)
@@ -71,10 +70,11 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
     figure = blank(look, "A day", 360)
     most = max(max(counts) for counts in replicas.values())
     hours = list(range(len(rates)))
-    figure.add_bar(
+    arrivals = bar(
         x=hours, y=list(rates), name="arrivals [requests/s]", marker={"color": look.rest},
         hovertemplate="%{x}:00: %{y:.3g} requests/s<extra></extra>",
     )  # fmt: skip
+    figure.add_trace(arrivals)
     for at, (name, counts) in enumerate(replicas.items()):
         trace = line(
             hours, counts, f"replicas, {name}", look.classes[at],
@@ -86,9 +86,9 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
         "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
         "title": {"text": "Replicas"}, "tickformat": "d", "dtick": max(math.ceil(most / 5), 1),
     }  # fmt: skip
-    x, y = {"title_text": "Hour", "dtick": 3}, {"title_text": COLUMNS["rate"].title}
-    margin = {"t": 44, "b": 90, "r": 60}
-    return figure.laid(x, {**y, "rangemode": "tozero"}, yaxis2=right, margin=margin)
+    x = {"title_text": "Hour", "dtick": 3, "showgrid": False}
+    y = {"title_text": COLUMNS["rate"].title, "rangemode": "tozero"}
+    return figure.laid(x, y, yaxis2=right, margin={"t": 44, "b": 90, "r": 60})
 
 
 def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:

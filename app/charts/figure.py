@@ -51,8 +51,6 @@ class Figure:
         defaults = dict(self.layout.get("template", {}).get("layout", {}))
         kinds = {axis: defaults.pop(axis, {}) for axis in ("xaxis", "yaxis")}
         defaults |= {axis: kinds[axis[:5]] for axis in self._axes()}
-        # grid colour set in the layout is also visible across bars; a template's is not
-        defaults |= {axis: {**defaults[axis], "showgrid": False} for axis in self._of_bars()}
         whole: dict[str, Any] = {"datarevision": 1}
         _merge(whole, defaults)
         _merge(whole, layout)
@@ -64,22 +62,9 @@ class Figure:
         named = {_axis(trace, letter) for trace in drawn for letter in "xy"}
         return named | {name for name in self.layout if name[:5] in ("xaxis", "yaxis")}
 
-    def _of_bars(self) -> set[str]:
-        """Names of the axes along which bars are placed."""
-        bars = [trace for trace in self.data if trace["type"] == "bar"]
-        return {_axis(one, "y" if one.get("orientation") == "h" else "x") for one in bars}
-
     def add_trace(self, trace: Trace) -> None:
         """Add a trace above the others."""
         self.data.append(trace)
-
-    def add_bar(self, **properties: Any) -> None:
-        """Add bars above the other traces."""
-        self.add_trace(bar(**properties))
-
-    def add_scatter(self, **properties: Any) -> None:
-        """Add points, lines or an area above the other traces."""
-        self.add_trace(scatter(**properties))
 
     def add_traces(self, traces: Iterable[Trace]) -> None:
         """Add traces above the others."""
@@ -89,18 +74,10 @@ class Figure:
         """Set properties of the layout; properties of a nested mapping are set one by one."""
         _merge(self.layout, _nested(properties))
 
-    def update_xaxes(self, **properties: Any) -> None:
-        """Set properties of the x axis."""
-        self.update_layout(xaxis=_nested(properties))
-
-    def update_yaxes(self, **properties: Any) -> None:
-        """Set properties of the y axis."""
-        self.update_layout(yaxis=_nested(properties))
-
     def laid(self, x: str | Mapping[str, Any], y: str | Mapping[str, Any], **layout: Any) -> Figure:
         """The figure with properties of its axes, a text being the title, and of its layout."""
-        self.update_xaxes(**({"title_text": x} if isinstance(x, str) else x))
-        self.update_yaxes(**({"title_text": y} if isinstance(y, str) else y))
+        for name, axis in (("xaxis", x), ("yaxis", y)):
+            layout[name] = _nested({"title_text": axis} if isinstance(axis, str) else axis)
         self.update_layout(**layout)
         return self
 

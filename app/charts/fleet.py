@@ -7,8 +7,6 @@ from app.charts.figure import Figure
 from app.charts.parts import lay_bars, lying_bars
 from app.charts.style import Look, blank
 
-_IDLE = "idle"
-
 
 def machines(named: Mapping[str, Any], look: Look) -> Figure:
     """One bar per machine in use, its devices coloured by model; the rest is idle.
@@ -22,16 +20,14 @@ def machines(named: Mapping[str, Any], look: Look) -> Figure:
     }
     chart = blank(look, f"{named['title']}: devices in use, by machine", 130 + 26 * len(bars))
     for at, model in enumerate(named["models"]):
-        held = [sum(slot["devices"] for slot in slots if slot["name"] == model["name"])
+        name, color = model["name"], look.classes[at % len(look.classes)]
+        held = [sum(slot["devices"] for slot in slots if slot["name"] == name)
                 for _, slots in bars.values()]  # fmt: skip
         if any(held):
-            trace = lying_bars(
-                bars, held, model["name"], look.classes[at % len(look.classes)],
-                f"{model['name']}: %{{x}} devices<extra>%{{y}}</extra>",
-            )  # fmt: skip
-            chart.add_trace(trace)
+            hover = f"{name}: %{{x}} devices<extra>%{{y}}</extra>"
+            chart.add_trace(lying_bars(bars, held, name, color, hover))
     idle = [kind["devices"] - sum(slot["devices"] for slot in slots)
             for kind, slots in bars.values()]  # fmt: skip
     if any(idle):
-        chart.add_trace(lying_bars(bars, idle, _IDLE, look.grid, "%{x} idle<extra>%{y}</extra>"))
+        chart.add_trace(lying_bars(bars, idle, "idle", look.grid, "%{x} idle<extra>%{y}</extra>"))
     return lay_bars(chart, look, "Devices", bottom=72, gap=0.25, top=40, rangemode="tozero")

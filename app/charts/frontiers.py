@@ -1,20 +1,20 @@
 """Frontiers of systems, engines and formats on one chart, with measured runs."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.figure import Figure, Trace, scatter
-from app.charts.labels import Room, ends
-from app.charts.parts import dots, error_reach, ring
-from app.charts.plan import finish
+from app.charts.figure import Figure, Trace
+from app.charts.labels import room_beside
+from app.charts.parts import dots, error_reach, line, ring
+from app.charts.plan import Guides, finish
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES
 from app.planning.plan_text import shape
+from app.wording import quantities
 from genz_core.types import Array
 
 #: Dash style and width of a frontier segment, by how well measurements cover it.
@@ -26,16 +26,12 @@ DASHES: Mapping[str, str] = {
 }
 
 
-def _stroke(color: str, basis: str) -> dict[str, object]:
-    width = 3.0 if basis == "measured" else 2.0
-    return {"color": color, "width": width, "dash": DASHES[basis]}
+def _stroke(basis: str) -> dict[str, object]:
+    return {"width": 3.0 if basis == "measured" else 2.0, "dash": DASHES[basis]}
 
 
 def frontiers(
-    curves: Sequence[Curve],
-    axes: tuple[Axis, Axis],
-    guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
-    look: Look,
+    curves: Sequence[Curve], axes: tuple[Axis, Axis], guides: Guides, look: Look
 ) -> Figure:
     """The exact frontier of each curve; a point's first `customdata` holds its curve and number.
 
@@ -44,7 +40,11 @@ def frontiers(
     x, y = axes
     figure = blank(look, f"{y.words} against {x.words}", 540)
     used: set[str] = set()
-    room = _room(curves, axes)
+    lines = [
+        [axis.values(curve.columns)[curve.vertices(x, y)].tolist() for axis in axes]
+        for curve in curves
+    ]
+    room = room_beside(lines, (x.logarithmic, y.logarithmic))
     for number, curve in enumerate(curves):
         at = curve.vertices(x, y)
         color = look.classes[number % len(look.classes)]
@@ -52,26 +52,22 @@ def frontiers(
             continue
         for basis, stretch in _stretches(curve, at):
             xs, ys = (axis.values(curve.columns)[stretch].tolist() for axis in axes)
-            figure.add_scatter(
-                x=xs, y=ys, mode="lines", hoverinfo="skip", showlegend=False,
-                line=_stroke(color, basis), legendgroup=curve.name,
-            )  # fmt: skip
+            hidden = {"showlegend": False, "legendgroup": curve.name}
+            figure.add_trace(line(xs, ys, "", color, "", line=_stroke(basis), **hidden))
             used.add(basis)
         trace = _points(curve, number, at, axes, color, look)
         room.label(trace)
         figure.add_trace(trace)
-        figure.add_traces(_measured(curve, axes, color, look))
+        if curve.measured:
+            figure.add_trace(_measured(curve, axes, color, look))
     for basis in (name for name in BASES if name in used):
-        key = scatter(x=[None], y=[None], mode="lines", name=basis, hoverinfo="skip")
-        figure.add_trace(key | {"line": _stroke(look.rest, basis)})
+        figure.add_trace(line([None], [None], basis, look.rest, "", line=_stroke(basis)))
     finish(figure, axes, guides, look, 110)
     return figure
 
 
 def _stretches(curve: Curve, at: NDArray[np.intp]) -> list[tuple[str, NDArray[np.intp]]]:
-    """The frontier split where its basis changes; a segment takes the weaker basis of its two
-    ends.
-    """
+    """The frontier split where its basis changes; a segment has the weaker one of its ends."""
     if at.size == 1:
         return [(BASES[int(curve.basis[at[0]])], at)]
     worse = np.maximum(curve.basis[at[:-1]], curve.basis[at[1:]])
@@ -88,14 +84,15 @@ def _points(
     x, y = axes
     xs, ys = (axis.values(curve.columns)[at] for axis in axes)
     words = [_words(curve, int(one)) for one in at]
+    low, high = (curve.columns[name][at] for name in ("tpot_low_s", "tpot_high_s"))
     custom = [
-        [number, int(one), word, BASES[int(curve.basis[one])], shown]
-        for one, word, shown in zip(at, words, _trust(curve, at), strict=True)
+        [number, int(one), word, BASES[int(curve.basis[one])], quantities.span(*ends)]
+        for one, word, *ends in zip(at, words, low, high, strict=True)
     ]
     return dots(
         xs.tolist(), ys.tolist(), curve.name, {"size": 7, "color": color},
         f"%{{customdata[2]}}<br>{x.words} %{{x:.4g}}, {y.words} %{{y:,.4g}}<br>"
-        f"%{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.name}</extra>",
+        f"TPOT 80 %: %{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.name}</extra>",
         mode="markers+text", legendgroup=curve.name, customdata=custom, cliponaxis=False,
         text=words, textfont={"size": 10, "color": look.faint},
     )  # fmt: skip
@@ -106,35 +103,11 @@ def _words(curve: Curve, at: int) -> str:
     return f"{shape({**row, 'replicas': 1})} · {curve.columns['users'][at]:,.0f}"
 
 
-def _trust(curve: Curve, at: NDArray[np.intp]) -> list[str]:
-    """The 80 % interval of TPOT at each point."""
-    low, high = (curve.columns[name][at] for name in ("tpot_low_s", "tpot_high_s"))
-    return [
-        f"TPOT 80 %: {1e3 * a:.3g} to {1e3 * b:.3g} ms" if math.isfinite(a) else "not validated"
-        for a, b in zip(low, high, strict=True)
-    ]
-
-
-def _room(curves: Sequence[Curve], axes: tuple[Axis, Axis]) -> Room:
-    """Free space for labels in a plot of all frontiers, away from their points."""
-    found = []
-    for axis in axes:
-        values = [axis.values(curve.columns)[curve.vertices(*axes)] for curve in curves]
-        found.append(ends(np.concatenate([np.zeros(0), *values]).tolist(), axis.logarithmic))
-    room = Room(found[0], found[1], (axes[0].logarithmic, axes[1].logarithmic))
-    for curve in curves:
-        at = curve.vertices(*axes)
-        room.keep_free(*(axis.values(curve.columns)[at].tolist() for axis in axes))
-    return room
-
-
 # ------------------------------------------------------------------------------- measured
 
 
-def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> list[Trace]:
+def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> Trace:
     """Measured loads as diamonds; error bars show the 80 % interval predicted at that load."""
-    if not curve.measured:
-        return []
     columns = measured_columns(curve)
     x, y = axes
     xs, ys = (axis.values(columns) for axis in axes)
@@ -152,7 +125,7 @@ def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> 
     bars = _bars(curve, x, xs)
     if bars:
         trace["error_x"] = {**bars, "color": translucent(color, 0.45), "thickness": 1.2, "width": 3}
-    return [trace]
+    return trace
 
 
 def measured_columns(curve: Curve) -> dict[str, Array]:

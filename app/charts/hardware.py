@@ -6,49 +6,54 @@ from app.charts.figure import Figure
 from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import dots, flops_words, log_axis
 from app.charts.style import Look, blank
+from genz_core.types import System
 
-#: Name and symbol of each kind of system.
-_KINDS: Mapping[str, tuple[str, str]] = {
-    "gpu": ("GPU", "circle"),
-    "igpu": ("Integrated GPU", "diamond"),
-    "cpu": ("CPU", "square"),
-    "tpu": ("TPU", "cross"),
-    "npu": ("NPU", "star"),
-}
-KINDS: Mapping[str, str] = {kind: name for kind, (name, _) in _KINDS.items()}
-_SYMBOLS: Mapping[str, str] = {kind: symbol for kind, (_, symbol) in _KINDS.items()}
+#: Name of each kind of system, and its symbol.
+KINDS: Mapping[str, str] = {
+    "gpu": "GPU", "igpu": "Integrated GPU", "cpu": "CPU", "tpu": "TPU", "npu": "NPU",
+}  # fmt: skip
+_SYMBOLS: Mapping[str, str] = {
+    "gpu": "circle", "igpu": "diamond", "cpu": "square", "tpu": "cross", "npu": "star",
+}  # fmt: skip
+_WIDE = ("bf16", "fp16", "tf32", "fp32")
 _ROOM = 1.6  # margin between points and plot edge
 
 
-def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "") -> Figure:
+def wide_peak(system: System) -> float:
+    """The dense 16-bit peak, or the widest matrix peak that is stated [FLOP/s]."""
+    peaks = system.peak_flops_per_s
+    return next((peaks[name] for name in _WIDE if name in peaks), max(peaks.values()))
+
+
+def plane(
+    systems: Mapping[str, System], words: Mapping[str, str], look: Look, *, chosen: str = ""
+) -> Figure:
     """One point per system on logarithmic axes, one colour per vendor.
 
-    rows: slug, name, vendor, kind, words (for the hover), memory_bytes_per_s, peak_flops_per_s (16
-    bit, or the widest stated matrix type).  chosen: slug of the system to mark.
+    systems: by slug.  words: for the hover of each.  chosen: slug of the system to mark.
     """
-    vendors = list(dict.fromkeys(str(row["vendor"]) for row in rows))
+    vendors = list(dict.fromkeys(system.vendor for system in systems.values()))
     legend = LEGEND_LINE * legend_lines(vendors)
     figure = blank(look, "", 372 + legend)
     for at, vendor in enumerate(vendors):
-        of_vendor = [row for row in rows if row["vendor"] == vendor]
-        marked = [row["slug"] == chosen for row in of_vendor]
+        of_vendor = {slug: one for slug, one in systems.items() if one.vendor == vendor}
+        marked = [slug == chosen for slug in of_vendor]
         marker = {
             "color": look.classes[at % len(look.classes)],
-            "symbol": [_SYMBOLS.get(str(row["kind"]), "circle") for row in of_vendor],
+            "symbol": [_SYMBOLS.get(one.kind, "circle") for one in of_vendor.values()],
             "size": [15 if one else 9 for one in marked],
             "line": {"color": [look.ink if one else look.paper for one in marked], "width": 1},
             "opacity": 0.9,
         }
         trace = dots(
-            [row["memory_bytes_per_s"] for row in of_vendor],
-            [row["peak_flops_per_s"] for row in of_vendor], vendor, marker,
+            [one.memory_bytes_per_s for one in of_vendor.values()],
+            map(wide_peak, of_vendor.values()), vendor, marker,
             "<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
-            customdata=[[row["slug"], row["name"], row["words"]] for row in of_vendor],
+            customdata=[[slug, one.name, words[slug]] for slug, one in of_vendor.items()],
         )  # fmt: skip
         figure.add_trace(trace)
-    rates, peaks = (
-        [float(str(row[key])) for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
-    )
+    rates = [system.memory_bytes_per_s for system in systems.values()]
+    peaks = list(map(wide_peak, systems.values()))
     across = log_axis(_around(rates), lambda value, _: f"{value / 1e12:,g}", across=True)
     return figure.laid(
         {"title_text": "Memory bandwidth [TB/s]", **across},

@@ -1,6 +1,7 @@
 """Measured kernels: time by operator class, roofline and speed of light from hardware counters."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pandas as pd
 from app.charts import ceilings
 from app.charts.figure import Figure
 from app.charts.labels import NARROWEST, Room
-from app.charts.parts import flops_words, lay_bars, log_axis, lying_bars, time_bars
+from app.charts.parts import dots, flops_words, lay_bars, log_axis, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
 from app.wording.markdown import chart_text
@@ -28,11 +29,9 @@ def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: L
     figure = blank(look, title, 170 + 60 * len(tables))
     for name in (*CLASSES, "other"):
         values = [table.get(name, 0.0) for table in tables.values()]
-        if not any(values):
-            continue
-        figure.add_trace(
-            time_bars(tables, values, CLASS_NAMES.get(name, "Unclassified"), look.class_color(name))
-        )
+        if any(values):
+            words = CLASS_NAMES.get(name, "Unclassified")
+            figure.add_trace(time_bars(tables, values, words, look.class_color(name)))
     figure.update_layout(showlegend=True, yaxis_showticklabels=len(tables) > 1)
     return lay_bars(figure, look, "Kernel time [ms]", bottom=96, gap=0.45, rangemode="tozero")
 
@@ -46,8 +45,7 @@ def counter_roofline(
 ) -> Figure:
     """Kernels or operators under the rooflines of their device.
 
-    points: see `profilers.operators.roofline`.  traffic: axis wording for the kind of bytes
-    counted.
+    points: see `profilers.operators.roofline`.  traffic: axis wording for the bytes counted.
     rate: of the device's memory [bytes/s], None where unknown.
     peaks: FLOP/s by number format.  A kernel above its roofline has the alarm colour; a kernel
     whose tensor cores were not counted is drawn as a ring.
@@ -66,16 +64,14 @@ def counter_roofline(
         look.alarm if y > 1.02 * most else look.class_color(engine_class(kind))
         for y, most, kind in zip(ys, limit, points["operator_class"], strict=True)
     ]
-    figure.add_scatter(
-        x=xs, y=ys, mode="markers", showlegend=False,
-        marker={
-            "symbol": ["circle-open" if ring else "circle" for ring in points["at_least"]],
-            "size": [max(8.0, 34.0 * float(part) ** 0.5) for part in share],
-            "color": colors, "opacity": 0.85, "line": {"width": 1.5},
-        },
-        customdata=[_hover(row) for row in points.to_dict("records")],
-        hovertemplate="%{customdata}<extra></extra>",
-    )  # fmt: skip
+    marker = {
+        "symbol": ["circle-open" if ring else "circle" for ring in points["at_least"]],
+        "size": [max(8.0, 34.0 * float(part) ** 0.5) for part in share],
+        "color": colors, "opacity": 0.85, "line": {"width": 1.5},
+    }  # fmt: skip
+    told = [_hover(row) for row in points.to_dict("records")]
+    hover = "%{customdata}<extra></extra>"
+    figure.add_trace(dots(xs, ys, "", marker, hover, customdata=told, showlegend=False))
     lowest = min(float(ys.min()) / 4, low * (rate or np.inf))
     across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))
     if rate:
@@ -104,31 +100,22 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
     return lay_bars(figure, look, title, bottom=90, top=12, mode="group", range=range_)
 
 
-def _hover(row: Mapping[str, object]) -> str:
-    name = chart_text(str(row["name"])[:80])
-    time_s = float(str(row["time_s"]))
-    took = f", {quantities.seconds(time_s)}" if time_s else ""
-    count = float(str(row["count"]))
+def _hover(row: Mapping[Hashable, Any]) -> str:
+    launches = f"{quantities.count(row['count'])} {'launch' if row['count'] == 1 else 'launches'}"
+    took = f", {quantities.seconds(row['time_s'])}" if row["time_s"] else ""
     return (
-        f"<b>{name}</b><br>{quantities.count(count)} {'launch' if count == 1 else 'launches'}{took}"
-        "<br>"
-        f"{'at least ' if row['at_least'] else ''}"
-        f"{quantities.flops_rate(float(str(row['flops_per_s'])))} at "
-        f"{quantities.digits(float(str(row['flops_per_byte'])))} FLOP/byte"
-        + "".join(
-            f"<br>{words} {quantities.digits(value)} % of peak"
-            for words, value in (
-                ("compute", float(str(row["compute_pct"]))),
-                ("DRAM", float(str(row["dram_pct"]))),
-            )
-            if np.isfinite(value)
-        )
+        f"<b>{chart_text(str(row['name'])[:80])}</b><br>{launches}{took}<br>"
+        f"{'at least ' if row['at_least'] else ''}{quantities.flops_rate(row['flops_per_s'])} at "
+        f"{quantities.digits(row['flops_per_byte'])} FLOP/byte"
+    ) + "".join(
+        f"<br>{words} {quantities.digits(row[name])} % of peak"
+        for words, name in (("compute", "compute_pct"), ("DRAM", "dram_pct"))
+        if np.isfinite(row[name])
     )
 
 
 def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
-    """One stacked bar per rank: compute kernels, overlapped communication, exposed communication,
-    idle.
+    """One stacked bar per rank: compute, overlapped and exposed communication, idle.
 
     rows: of `profilers.timeline.ranks.RankComparison`.
     """
@@ -140,10 +127,9 @@ def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
         ("Exposed communication", rows["exposed_s"], look.class_color("collective")),
         ("Idle", rows["idle_s"], look.rest),
     )
+    names = [f"rank {rank}" for rank in rows["rank"]]
     for words, values, color in parts:
-        if not float(values.sum()):
-            continue
-        names = [f"rank {rank}" for rank in rows["rank"]]
-        figure.add_trace(time_bars(names, values, words, color))
+        if values.any():
+            figure.add_trace(time_bars(names, values, words, color))
     figure.update_layout(showlegend=True)
     return lay_bars(figure, look, "Time [ms]", bottom=96, gap=0.3, rangemode="tozero")

@@ -88,9 +88,11 @@ class Room:
         wide, high = _GAP + width(word, size), _LINE * len(word.split("<br>"))
         left -= {"right": 0.0, "left": wide, "center": wide / 2.0}[side]
         box = (left, left + wide, bottom + lift, bottom + lift + high)
-        outside = box[0] < -_GAP or box[1] > self.frame[0] + _GAP or box[2] < -_GAP
-        if outside or any(_touch(box, other) for other in (*self.taken, *off)):
+        if box[0] < -_GAP or box[1] > self.frame[0] + _GAP or box[2] < -_GAP:
             return False
+        for x0, x1, y0, y1 in (*self.taken, *off):
+            if box[0] < x1 and x0 < box[1] and box[2] < y1 and y0 < box[3]:
+                return False
         self.taken.append(box)
         return True
 
@@ -102,10 +104,21 @@ class Room:
         )
 
 
-def ends(values: Sequence[float], logarithmic: bool) -> tuple[float, float]:
-    """The ends of an axis for these values: from zero, or from the least value if logarithmic."""
-    found = [value for value in values if math.isfinite(value)] or [1.0]
-    return (min(found) if logarithmic else 0.0, max(found) or 1.0)
+def room_beside(
+    lines: Sequence[Sequence[Sequence[float]]], logarithmic: tuple[bool, bool] = (False, False)
+) -> Room:
+    """The free space beside lines, each its xs and ys, in a plot that holds all of them.
+
+    Axes start at zero, or at the least value if logarithmic.
+    """
+    ends = []
+    for side, log in enumerate(logarithmic):
+        values = [one for line in lines for one in line[side] if math.isfinite(one)] or [1.0]
+        ends.append((min(values) if log else 0.0, max(values) or 1.0))
+    room = Room(ends[0], ends[1], logarithmic)
+    for xs, ys in lines:
+        room.keep_free(xs, ys)
+    return room
 
 
 def width(words: str, size: float) -> float:
@@ -134,9 +147,7 @@ def axis_end(bars: Sequence[tuple[float, str]]) -> float:
 
 
 def legend_lines(entries: Sequence[str], across: float = TELEPHONE) -> int:
-    """Number of lines of a legend below a chart of width `across` [px]; Plotly's columns are
-    equally wide.
-    """
+    """Lines of a legend below a chart of width `across` [px]; Plotly's columns are equally wide."""
     if not entries:
         return 0
     widths = [_KEY + width(entry, 12.0) for entry in entries]
@@ -151,7 +162,3 @@ def _share(value: float, ends: tuple[float, float], logarithmic: bool) -> float:
     if logarithmic:
         value, low, high = (math.log(max(one, 1e-300)) for one in (value, low, high))
     return (value - low) / ((high - low) or 1.0)
-
-
-def _touch(one: Box, other: Box) -> bool:
-    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]

@@ -1,13 +1,13 @@
 """The layer graph: operators in execution order, grouped by layers and by parts of a layer.
 
 A square is an operator, coloured by class; a triangle folds and unfolds a group; the bar is its
-share of the step's operator time.  Every line is a point that can be clicked; its id is its custom
-data.
+share of the step's operator time.  Every line is a point to click; its id is its custom data.
 """
 
 from collections.abc import Sequence
 
-from app.charts.figure import Figure, Trace, scatter
+from app.charts import parts
+from app.charts.figure import Figure, Trace, bar, scatter
 from app.charts.style import BUTTONS, CLASS_NAMES, Look, blank
 from app.model_inside.layer_tree import GraphLine
 from app.wording import quantities
@@ -16,14 +16,14 @@ _ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
 
 
 def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
-    """The lines of a layer graph from top to bottom.  chosen: id of the operator shown in
-    detail.
-    """
+    """The lines of a layer graph from the top down.  chosen: id of the operator in detail."""
     figure = blank(look, "", _ROW_PX * len(lines) + BUTTONS + 12)
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
-    _edges(figure, lines, look)
-    _bars(figure, lines, total, look)
-    figure.add_trace(_nodes(lines, chosen, total, look))
+    xs = [0.02 + _INDENT * line.level for line in lines]
+    colors = [look.faint if line.folds else look.class_color(line.operator_class) for line in lines]
+    figure.add_trace(_edges(lines, xs, look))
+    figure.add_traces(_bars(lines, colors, total, look))
+    figure.add_trace(_nodes(lines, xs, colors, chosen, total, look))
     fixed = {"visible": False, "fixedrange": True}
     return figure.laid(
         {"range": [0, 1], **fixed},
@@ -36,25 +36,28 @@ def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
     )
 
 
-def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) -> Trace:
+def _nodes(
+    lines: Sequence[GraphLine], xs: Sequence[float], colors: Sequence[str], chosen: str,
+    total: float, look: Look,
+) -> Trace:  # fmt: skip
     """The symbols of the lines with their labels.  total: seconds that correspond to 100 %."""
-    return scatter(
-        x=[_x(line) for line in lines],
-        y=list(range(len(lines))),
+    marker = {
+        "symbol": [
+            "square" if not line.folds else "triangle-down" if line.open else "triangle-right"
+            for line in lines
+        ],
+        "size": [12 if line.folds else 13 for line in lines],
+        "color": colors,
+        "opacity": 1.0,
+        "line": {"color": look.ink, "width": [2.5 if line.id == chosen else 0 for line in lines]},
+    }
+    return parts.dots(
+        xs,
+        range(len(lines)),
+        "",
+        marker,
+        "%{hovertext}<extra></extra>",
         mode="markers+text",
-        marker={
-            "symbol": [
-                "square" if not line.folds else "triangle-down" if line.open else "triangle-right"
-                for line in lines
-            ],
-            "size": [12 if line.folds else 13 for line in lines],
-            "color": [_color(line, look) for line in lines],
-            "opacity": 1.0,
-            "line": {
-                "color": look.ink,
-                "width": [2.5 if line.id == chosen else 0 for line in lines],
-            },
-        },
         selected={"marker": {"opacity": 1.0}},
         unselected={"marker": {"opacity": 1.0}},
         text=[f"  {_label(line, chosen)}" for line in lines],
@@ -62,18 +65,9 @@ def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) ->
         textfont={"size": 13, "color": look.ink},
         customdata=[[line.id] for line in lines],
         hovertext=[_hover(line, total) for line in lines],
-        hovertemplate="%{hovertext}<extra></extra>",
         showlegend=False,
         cliponaxis=False,
     )
-
-
-def _x(line: GraphLine) -> float:
-    return 0.02 + _INDENT * line.level
-
-
-def _color(line: GraphLine, look: Look) -> str:
-    return look.faint if line.folds else look.class_color(line.operator_class)
 
 
 def _label(line: GraphLine, chosen: str) -> str:
@@ -91,40 +85,30 @@ def _hover(line: GraphLine, total: float) -> str:
     return f"<b>{line.label}</b> · {kind}<br>{share}<br>Click for its formula"
 
 
-def _edges(figure: Figure, lines: Sequence[GraphLine], look: Look) -> None:
-    """Draw an edge to each line from the previous line on the same level or one level up."""
+def _edges(lines: Sequence[GraphLine], places: Sequence[float], look: Look) -> Trace:
+    """An edge to each line from the previous line on the same level or one level up."""
     xs: list[float | None] = []
     ys: list[float | None] = []
     for at, line in enumerate(lines):
         above = next((i for i in reversed(range(at)) if lines[i].level <= line.level), None)
         if above is not None:
-            xs += [_x(lines[above]), _x(lines[above]), _x(line), None]
+            xs += [places[above], places[above], places[at], None]
             ys += [above, at, at, None]
-    figure.add_scatter(
-        x=xs, y=ys, mode="lines", hoverinfo="skip", showlegend=False,
-        line={"color": look.grid, "width": 2},
+    return parts.line(xs, ys, "", look.grid, "", showlegend=False)
+
+
+def _bars(
+    lines: Sequence[GraphLine], colors: Sequence[str], total: float, look: Look
+) -> tuple[Trace, Trace]:
+    """Each line's time share as a bar on the right, and its time as text."""
+    rows, silent = list(range(len(lines))), {"hoverinfo": "skip", "showlegend": False}
+    shares = bar(
+        x=[_WIDEST * line.seconds / total for line in lines], base=[_BARS] * len(lines), y=rows,
+        orientation="h", width=0.5, marker={"color": colors, "line": {"width": 0}}, **silent,
     )  # fmt: skip
-
-
-def _bars(figure: Figure, lines: Sequence[GraphLine], total: float, look: Look) -> None:
-    """Draw each line's time share as a bar on the right, labelled with the time."""
-    figure.add_bar(
-        x=[_WIDEST * line.seconds / total for line in lines],
-        base=[_BARS] * len(lines),
-        y=list(range(len(lines))),
-        orientation="h",
-        width=0.5,
-        marker={"color": [_color(line, look) for line in lines], "line": {"width": 0}},
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    figure.add_scatter(
-        x=[1.0] * len(lines),
-        y=list(range(len(lines))),
-        mode="text",
+    times = scatter(
+        x=[1.0] * len(lines), y=rows, mode="text", textposition="middle left",
         text=[quantities.seconds(line.seconds) for line in lines],
-        textposition="middle left",
-        textfont={"size": 12, "color": look.faint},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+        textfont={"size": 12, "color": look.faint}, **silent,
+    )  # fmt: skip
+    return shares, times

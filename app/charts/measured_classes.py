@@ -1,6 +1,4 @@
-"""Measured and predicted times: classes of a phase, steps of a sweep, runs before and after a
-fit.
-"""
+"""Measured and predicted times: classes of a phase, steps of a sweep, runs around a fit."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +10,7 @@ from app.answers.columns import COLUMNS
 from app.charts import parity
 from app.charts.breakdown import error_bars
 from app.charts.figure import Figure
-from app.charts.parts import lay_bars, lying_bars, time_bars
+from app.charts.parts import lay_bars, line, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.measuring import comparison
 from app.scenario.intervals import Ranged
@@ -72,13 +70,11 @@ def sweep_parity(
     for phase, cloud in clouds.items():
         fit = agreed[phase]
         ends = np.geomspace(min(cloud["y"]), max(cloud["y"]), 50)
-        line = fit.slope * ends + fit.intercept_s
-        if np.isfinite(line).all():
-            figure.add_scatter(
-                x=line[line > 0], y=ends[line > 0], mode="lines", hoverinfo="skip",
-                name=f"{phase}: line, R² {fit.r2_line:.3f}",
-                line={"color": cloud["marker"]["color"], "width": 1.4, "dash": "dot"},
-            )  # fmt: skip
+        fitted = fit.slope * ends + fit.intercept_s
+        if np.isfinite(fitted).all():
+            drawn, name = fitted > 0, f"{phase}: line, R² {fit.r2_line:.3f}"
+            color, style = cloud["marker"]["color"], {"width": 1.4, "dash": "dot"}
+            figure.add_trace(line(fitted[drawn], ends[drawn], name, color, "", line=style))
     return figure
 
 

@@ -21,13 +21,9 @@ PARTS: Mapping[str, tuple[str, int]] = {
 
 
 def stacked(
-    table: Mapping[str, Sequence[float]],
-    axis_title: str,
-    limits: Mapping[str, float],
-    look: Look,
-    *,
-    scenario_at: float | None = None,
-) -> Figure:
+    table: Mapping[str, Sequence[float]], axis_title: str, limits: Mapping[str, float], look: Look,
+    *, scenario_at: float | None = None,
+) -> Figure:  # fmt: skip
     """One stacked bar per configuration, one line per limit; an arrow marks bars cut at the top.
 
     table: `at` (batch or tokens) and bytes by part of `PARTS`.  limits: bytes by name.
@@ -35,8 +31,7 @@ def stacked(
     """
     figure = blank(look, "", 484)
     labels = [quantities.count(value) for value in table["at"]]
-    for part in PARTS:
-        figure.add_trace(part_bars(part, labels, table[part], look, lying=False))
+    figure.add_traces(part_bars(part, labels, table[part], look, lying=False) for part in PARTS)
     totals = [sum(table[name][at] for name in PARTS) for at in range(len(labels))]
     _limits(figure, limits, look)
     _overflow(figure, labels, totals, limits.get(BOTH, min(limits.values())), look)
@@ -68,18 +63,14 @@ def part_bars(
     values = [value / GIGABYTE for value in held]
     sides = {"y": names, "x": values, "orientation": "h"} if lying else {"x": names, "y": values}
     return bar(
-        **sides,
-        name=words,
-        marker={"color": look.classes[place]},
+        **sides, name=words, marker={"color": look.classes[place]},
         customdata=[quantities.size(value) for value in held],
         hovertemplate=f"{words}: %{{customdata}}<extra>%{{{'y' if lying else 'x'}}}</extra>",
-    )
+    )  # fmt: skip
 
 
 def _rule(name: str, look: Look) -> dict[str, object]:
-    """Line style of a limit: solid for the capacity, dashed for the share that the engine may
-    use.
-    """
+    """Line style of a limit: solid for the capacity, dashed for what the engine may use."""
     return {"color": look.ink, "width": 1.5, "dash": "solid" if name == "capacity" else "dash"}
 
 
@@ -121,8 +112,8 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     named = " · ".join(f"{name} {quantities.size(value)}" for name, value in limits.items())
     corner_words(figure, named, look.faint)
     top = max([*limits.values(), sum(parts.values())]) / GIGABYTE
-    figure.update_xaxes(range=[0, top * 1.04], title_text=_AXIS, tickformat="~g")
+    x = {"range": [0, top * 1.04], "title_text": _AXIS, "tickformat": "~g"}
     margin = {"t": BUTTONS + 22, "b": 84, "l": 18, "r": 16}
     small = {"minsize": 11, "mode": "hide"}
-    figure.update_layout(barmode="stack", bargap=0.1, margin=margin, uniformtext=small)
-    return figure
+    y = {"showgrid": False}
+    return figure.laid(x, y, barmode="stack", bargap=0.1, margin=margin, uniformtext=small)

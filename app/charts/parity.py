@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.figure import Figure, Trace
-from app.charts.parts import area, dots, log_axis
+from app.charts.figure import Figure, Trace, bar
+from app.charts.parts import area, dots, line, log_axis
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
 
@@ -41,10 +41,8 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
         opacity = 0.12 if width > 0.15 else 0.2
         xs = [low, high, high, low]
         figure.add_trace(area(xs, rim, f"within {width:.0%}", look.good, opacity))
-    figure.add_scatter(
-        x=list(limits), y=list(limits), mode="lines", line={"color": look.ink, "width": 1},
-        showlegend=False, hoverinfo="skip",
-    )  # fmt: skip
+    equal = line(limits, limits, "", look.ink, "", line={"width": 1}, showlegend=False)
+    figure.add_trace(equal)
     clouds = largest_groups(usable, by)
     colors = _colors(list(clouds), look)
     for at, (name, members) in enumerate(clouds.items()):
@@ -69,11 +67,12 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
     inside = [abs(np.expm1(middle)) <= max(BANDS) for middle in middles]
     bins = [f"{np.exp(low):.2f} to {np.exp(high):.2f}" for low, high in pairwise(edges)]
     colors = [look.classes[0] if near else look.faint for near in inside]
-    figure.add_bar(
+    trace = bar(
         x=middles, y=counts, width=float(edges[1] - edges[0]) * 0.92, marker={"color": colors},
         customdata=bins, showlegend=False,
         hovertemplate="%{customdata} × measured: %{y} points<extra></extra>",
     )  # fmt: skip
+    figure.add_trace(trace)
     figure.add_vline(x=0.0, line={"color": look.ink, "width": 1})
     words = {0.25: "¼ or less", 0.5: "½", 1.0: "as measured", 2.0: "2×", 4.0: "4× or more"}
     ticks = {"tickvals": [float(np.log(at)) for at in words], "ticktext": list(words.values())}
@@ -102,33 +101,28 @@ def _positive(value: Any) -> bool:
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
-    """Colour of each group: its operator class's colour if groups are classes, otherwise in
-    order.
-    """
+    """Colour of each group: that of its operator class if groups are classes."""
     kinds = {words: kind for kind, words in CLASS_NAMES.items()}
     if kinds.keys() & set(names):
         return {name: look.class_color(kinds.get(name, name)) for name in names}
-    ordered = zip(names, cycle(look.classes), strict=False)
-    return {name: look.faint if name == REST else color for name, color in ordered}
+    return dict(zip(names, cycle(look.classes), strict=False)) | {REST: look.faint}
 
 
 def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace:
-    hover = [
+    measured, predicted = ([p[one] for p in points] for one in ("measured_s", "predicted_s"))
+    told = [
         [
-            p["label"], quantities.seconds(p["predicted_s"]), quantities.seconds(p["measured_s"]),
-            f"{p['predicted_s'] / p['measured_s'] - 1.0:+.0%}",
+            p["label"],
+            quantities.seconds(made),
+            quantities.seconds(seen),
+            f"{made / seen - 1.0:+.0%}",
         ]
-        for p in points
-    ]  # fmt: skip
-    return dots(
-        [p["measured_s"] for p in points],
-        [p["predicted_s"] for p in points],
-        name,
-        {"color": color, "symbol": symbol, "size": 6, "opacity": 0.7, "line": {"width": 0}},
-        "%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
-        "(%{customdata[3]})<extra></extra>",
-        customdata=hover,
-    )
+        for p, seen, made in zip(points, measured, predicted, strict=True)
+    ]
+    marker = {"color": color, "symbol": symbol, "size": 6, "opacity": 0.7, "line": {"width": 0}}
+    hover = "%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
+    hover += "(%{customdata[3]})<extra></extra>"
+    return dots(measured, predicted, name, marker, hover, customdata=told)
 
 
 def errors_by_split(
@@ -136,8 +130,7 @@ def errors_by_split(
 ) -> Figure:
     """Mean absolute error [%] of each operator on a logarithmic axis, one marker per split.
 
-    rows: see `app.accuracy.shipped_errors.operator_matrix`.  splits: description of each split by
-    name, in display order.
+    rows: see `app.accuracy.shipped_errors.operator_matrix`.  splits: descriptions in order.
     """
     figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
     names = [str(row["operator"]).replace("_", " ") for row in rows]

@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from app.answers.columns import in_words
 from app.charts.figure import Figure, Trace, bar, scatter
-from app.charts.style import Look, log_ticks, translucent
+from app.charts.style import CLEAR, Look, blank, log_ticks, translucent
 from app.scenario.intervals import Ranged
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
@@ -46,13 +47,14 @@ def time_axis(times: Iterable[float], *, across: bool = False) -> dict[str, Any]
 
 
 def over_arrivals(
-    figure: Figure, x: str, y: str, times: Sequence[float], target_s: float, look: Look
+    title: str, x: str, y: str, lines: Iterable[Trace], target_s: float, look: Look
 ) -> Figure:
-    """A chart of latencies over the time of arrival, with axes and a line at the target, 0 for
-    none.
-    """
+    """Lines of latencies over the time of arrival, with a line at the target, 0 for none."""
+    figure = blank(look, title, 360)
+    figure.add_traces(lines)
     if target_s:
         figure.add_hline(y=target_s, line={"color": look.alarm, "width": 1.5, "dash": "dash"})
+    times = [s for trace in figure.data for s in trace["y"] if s is not None]
     axis = {"title_text": y, **time_axis([*times, target_s])}
     return figure.laid(x, axis, hovermode="x unified", margin={"t": 44, "b": 92})
 
@@ -105,29 +107,39 @@ def time_bars(
 def line(
     xs: Iterable[Any], ys: Iterable[Any], name: str, color: str, hover: str, **properties: Any
 ) -> Trace:
-    """A line two pixels wide.  hover: hover template.  properties: an entry `line` extends the
-    default line style.
+    """A line two pixels wide.  hover: template, "" for none.  properties: an entry `line` extends
+    the default line style.
     """
     own = {"color": color, "width": 2, **properties.pop("line", {})}
-    return scatter(
-        x=list(xs), y=list(ys), name=name, line=own, hovertemplate=hover,
-        **{"mode": "lines", **properties},
-    )  # fmt: skip
+    return _points(xs, ys, name, hover, line=own, **{"mode": "lines", **properties})
+
+
+def time_line(
+    xs: Iterable[float], seconds: Sequence[float | None], name: str, color: str, **properties: Any
+) -> Trace:
+    """A line of times [s], which the hover formats.  properties: as for `line`."""
+    hover, words = f"%{{customdata}}<extra>{name}</extra>", [in_words(s, "s") for s in seconds]
+    return line(xs, seconds, name, color, hover, customdata=words, **properties)
 
 
 def dots(
     xs: Iterable[Any], ys: Iterable[Any], name: str, marker: Mapping[str, Any], hover: str,
     **properties: Any,
 ) -> Trace:  # fmt: skip
-    """Points.  hover: hover template; none if empty."""
+    """Points.  hover: template, "" for none."""
+    return _points(xs, ys, name, hover, marker=dict(marker), **{"mode": "markers", **properties})
+
+
+def _points(
+    xs: Iterable[Any], ys: Iterable[Any], name: str, hover: str, **properties: Any
+) -> Trace:
     told = {"hovertemplate": hover} if hover else {"hoverinfo": "skip"}
-    own = {"name": name, "marker": dict(marker), **told}
-    return scatter(x=list(xs), y=list(ys), **{"mode": "markers", **own, **properties})
+    return scatter(x=list(xs), y=list(ys), name=name, **told, **properties)
 
 
-def ring(size: Any, color: str, fill: str = "rgba(0,0,0,0)", width: int = 2) -> dict[str, Any]:
-    """The marker of a hollow point.  size: of each point or of all, width: of its edge [px]."""
-    return {"size": size, "color": fill, "line": {"width": width, "color": color}}
+def ring(size: Any, color: str, fill: str = CLEAR) -> dict[str, Any]:
+    """The marker of a hollow point.  size: of each point or of all [px]."""
+    return {"size": size, "color": fill, "line": {"width": 2, "color": color}}
 
 
 def band(
@@ -143,10 +155,8 @@ def band(
 
 def area(xs: Sequence[float], ys: Sequence[float], name: str, color: str, opacity: float) -> Trace:
     """A closed area without an edge and without a hover."""
-    return scatter(
-        x=xs, y=ys, fill="toself", fillcolor=translucent(color, opacity), line={"width": 0},
-        mode="lines", name=name, hoverinfo="skip",
-    )  # fmt: skip
+    fill = translucent(color, opacity)
+    return line(xs, ys, name, color, "", fill="toself", fillcolor=fill, line={"width": 0})
 
 
 def limit_mark(
@@ -167,9 +177,7 @@ def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) ->
 def interval_reach(
     latencies: Iterable[Ranged], unit: float, look: Look, width: int
 ) -> dict[str, Any]:
-    """Error bars for the 80 % intervals of latencies, each of which must have one; width in
-    pixels.
-    """
+    """Error bars for the 80 % intervals of latencies; each must have one.  width: in pixels."""
     known = list(latencies)
     return error_reach(
         [(one.high - one.value) / unit for one in known],

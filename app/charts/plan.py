@@ -1,24 +1,25 @@
 """Candidates of a plan as points: the frontier, targets as guide lines, the plans marked."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace
-from app.charts.labels import Room, ends
+from app.charts.labels import room_beside
 from app.charts.parts import dots, guide_across, guide_upwards, line, ring
-from app.charts.style import Look, blank, translucent
+from app.charts.style import CLEAR, Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
 
+#: Position and label of the targets on both axes.
+Guides = tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]
 _FEW = 1500  # most points drawn; WebGL draws more, but needs unsafe scripts
 
 
 def candidates(points: Points, look: Look) -> Figure:
     """Every candidate on two axes; a point's first `customdata` is its number.
 
-    Candidates that meet all targets are filled, the others faint.  If there are too many points to
-    draw quickly, every n-th of each series is drawn; the frontier and the plans are always
-    complete.
+    Candidates that meet all targets are filled, the others faint.  Of too many points every n-th of
+    each series is drawn; the frontier and the plans are always complete.
     """
     x, y = points.x, points.y
     figure = blank(look, f"{y.words} against {x.words}", 500)
@@ -28,29 +29,28 @@ def candidates(points: Points, look: Look) -> Figure:
         # each family has one legend entry, from candidates that meet the targets if there are any
         named = series.meets or series.name not in good
         figure.add_trace(_cloud(series, points, look, each) | {"showlegend": named})
+    rings = {plan.at: 18 - 2 * min(rank, 4) for rank, plan in enumerate(points.plans)}
     if points.frontier:
-        figure.add_trace(_frontier(points, look))
+        figure.add_trace(_frontier(points, rings, look))
     if points.plans:
-        figure.add_trace(_plans(points.plans, look))
+        figure.add_trace(_plans(points.plans, rings, look))
     finish(figure, (x, y), (points.x_guides, points.y_guides), look, 130)
     return figure
 
 
 def finish(
-    figure: Figure,
-    axes: tuple[Axis, Axis],
-    guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
-    look: Look,
-    bottom: int,
+    figure: Figure, axes: tuple[Axis, Axis], guides: Guides, look: Look, bottom: int
 ) -> None:
     """Set axis titles and draw targets as dashed lines with a label at the end.
 
     Axes are logarithmic or start at zero.  bottom: margin [px].
     """
-    for axis, update in zip(axes, (figure.update_xaxes, figure.update_yaxes), strict=True):
-        log = {"type": "log", "tickformat": "~g", "dtick": "D2"}
-        update(title_text=axis.title, **(log if axis.logarithmic else {"rangemode": "tozero"}))
-    figure.update_layout(margin={"t": 64, "b": bottom, "r": 24}, hovermode="closest")
+    log = {"type": "log", "tickformat": "~g", "dtick": "D2"}
+    x, y = (
+        {"title_text": axis.title, **(log if axis.logarithmic else {"rangemode": "tozero"})}
+        for axis in axes
+    )
+    figure.laid(x, y, margin={"t": 64, "b": bottom, "r": 24}, hovermode="closest")
     across = [x for trace in figure.data for x in trace.get("x", ()) if x is not None]
     for at, (place, words) in enumerate(guides[0]):
         left = sum(x > place for x in across) > sum(x < place for x in across)
@@ -80,27 +80,26 @@ def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
     )  # fmt: skip
 
 
-def _frontier(points: Points, look: Look) -> Trace:
+def _frontier(points: Points, rings: Mapping[int, int], look: Look) -> Trace:
+    """The frontier; a label keeps off the ring around its point.  rings: sizes by candidate."""
     vertices, across, upwards = points.frontier, points.x.logarithmic, points.y.logarithmic
+    sizes = [rings.get(vertex.at, 4) for vertex in vertices]
+    colors = [CLEAR if vertex.at in rings else look.ink for vertex in vertices]
     words = [vertex.words for vertex in vertices]
     trace = line(
         [vertex.x for vertex in vertices], [vertex.y for vertex in vertices], "Pareto frontier",
         look.ink, "%{customdata[1]}<extra>frontier</extra>", mode="lines+markers+text",
-        line={"width": 1.5}, marker={"size": 4, "color": look.ink}, text=words,
+        line={"width": 1.5}, marker={"size": sizes, "color": colors, "opacity": 1}, text=words,
         textfont={"size": 11, "color": look.faint}, cliponaxis=False,
         customdata=[[vertex.at, vertex.words] for vertex in vertices],
     )  # fmt: skip
-    frame = ends(trace["x"], across), ends(trace["y"], upwards)
-    room = Room(*frame, (across, upwards))
-    room.keep_free(trace["x"], trace["y"])
-    for series in points.series:
-        room.keep_free(series.x.tolist(), series.y.tolist())
-    room.label(trace)
+    clouds = ((series.x.tolist(), series.y.tolist()) for series in points.series)
+    room_beside([(trace["x"], trace["y"]), *clouds], (across, upwards)).label(trace)
     return trace
 
 
-def _plans(plans: Sequence[Vertex], look: Look) -> Trace:
-    sizes = [18 - 2 * min(at, 4) for at in range(len(plans))]
+def _plans(plans: Sequence[Vertex], rings: Mapping[int, int], look: Look) -> Trace:
+    sizes = [rings[plan.at] for plan in plans]
     return dots(
         [plan.x for plan in plans], [plan.y for plan in plans], "the plans, the best largest",
         ring(sizes, look.good), "%{customdata[1]}<extra>a plan</extra>",

@@ -7,16 +7,15 @@ points move when the scenario changes.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from app.charts import ceilings
-from app.charts.figure import Figure, Trace, scatter
+from app.charts.figure import Figure, Trace
 from app.charts.labels import LEGEND_LINE, NARROWEST, Room, legend_lines
-from app.charts.parts import error_reach, flops_words, log_axis
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
+from app.charts.parts import dots, error_reach, flops_words, log_axis
+from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
 from genz_core.steps.step import StepEstimate
 from genz_core.types import System
@@ -26,14 +25,8 @@ SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond"}
 _SMALLEST, _LARGEST = 7.0, 34.0
 _LABELLED = 3
 _RIDGE_LIFT = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Axis limits in SI units; they stay fixed while points move."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
+#: Limits of both axes in SI units; they stay fixed while points move.
+Frame = tuple[tuple[float, float], tuple[float, float]]
 
 
 def operator_points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict[str, Any]]:
@@ -50,9 +43,7 @@ def operator_points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict
 
 
 def frame(steps: Iterable[StepEstimate], system: System) -> Frame:
-    """Axis limits that include all operators of steps, in all their configurations, and the ridge
-    point of every ceiling.
-    """
+    """Axis limits that include all operators of steps and the ridge point of every ceiling."""
     xs: list[float] = []
     ys: list[float] = []
     for step in steps:
@@ -64,7 +55,7 @@ def frame(steps: Iterable[StepEstimate], system: System) -> Frame:
     across = [*xs, min(ridges) / 10, max(ridges) * 10]
     top = max(system.peak_flops_per_s.values())
     low = max(min([*ys, top / 1e3]), top / 1e7)
-    return Frame((max(min(across) / 2, 1e-2), max(across) * 2), (low / 2, top * 2.5))
+    return (max(min(across) / 2, 1e-2), max(across) * 2), (low / 2, top * 2.5)
 
 
 def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> Figure:
@@ -72,23 +63,23 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
 
     rows: of `operator_points`.  limits: of `frame`.
     """
-    figure = blank(look, "", 560)
+    figure, (x_limits, y_limits) = blank(look, "", 560), limits
     peaks, levels = system.peak_flops_per_s, ceilings.bandwidths(system)
     used = {str(row["compute"]) for row in rows}
-    figure.add_traces(ceilings.ceiling_lines(peaks, levels, limits.x, used, look))
+    figure.add_traces(ceilings.ceiling_lines(peaks, levels, x_limits, used, look))
     figure.add_traces(_clouds(rows, system, look))
-    room = Room(limits.x, limits.y, (True, True), NARROWEST)
+    room = Room(x_limits, y_limits, (True, True), NARROWEST)
     named = [one for one in ceilings.named_peaks(peaks) if used & set(one[0].split(", "))]
     ceilings.label_peaks(figure, named, room, look)
     xs, ys = ([float(row[name]) for row in rows] for name in ("flops_per_byte", "flops_per_s"))
     ceilings.label_diagonals(figure, levels, xs, ys, room, look)
     _label_points(figure, rows, room, look)
     _label_ridges(figure, [peak for _, peak in named], system, room, look)
-    across = log_axis(limits.x, lambda value, _: f"{value:,g}", across=True)
+    across = log_axis(x_limits, lambda value, _: f"{value:,g}", across=True)
     entries = [trace["name"] for trace in figure.data if trace.get("showlegend", True)]
     return figure.laid(
         {"title_text": "Arithmetic intensity [FLOP/byte]", **across},
-        {"title_text": "Rate per device [FLOP/s]", **log_axis(limits.y, flops_words)},
+        {"title_text": "Rate per device [FLOP/s]", **log_axis(y_limits, flops_words)},
         uirevision="keep",
         margin={"t": 16, "b": 66 + LEGEND_LINE * legend_lines(entries), "l": 104, "r": 24},
         hovermode="closest",
@@ -114,34 +105,25 @@ def highlighted(figure: Figure, chosen: str) -> Figure:
 
 
 def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[Trace]:
-    named: set[str] = set()
-    for phase, symbol in SYMBOLS.items():
-        for name in CLASSES:
-            cloud = [row for row in rows if row["phase"] == phase and row["class"] == name]
-            if not cloud:
-                continue
-            color = look.class_color(name)
-            yield scatter(
-                x=[row["flops_per_byte"] for row in cloud],
-                y=[row["flops_per_s"] for row in cloud],
-                error_y=_error_bars(cloud, color),
-                mode="markers",
-                name=CLASS_NAMES[name],
-                legendgroup=name,
-                showlegend=name not in named,
-                marker={
-                    "symbol": symbol,
-                    "size": [_diameter(row["share"]) for row in cloud],
-                    "color": color,
-                    "opacity": 0.82,
-                    "line": {"color": look.paper, "width": 1},
-                },
-                selected={"marker": {"opacity": 1.0}},
-                unselected={"marker": {"opacity": 0.25}},
-                customdata=[[row["id"], hover(row, system)] for row in cloud],
-                hovertemplate="%{customdata[1]}<extra></extra>",
-            )
-            named.add(name)
+    for name, words in CLASS_NAMES.items():
+        cloud = [row for row in rows if row["class"] == name]
+        if not cloud:
+            continue
+        color = look.class_color(name)
+        marker = {
+            "symbol": [SYMBOLS[row["phase"]] for row in cloud],
+            "size": [_diameter(row["share"]) for row in cloud],
+            "color": color,
+            "opacity": 0.82,
+            "line": {"color": look.paper, "width": 1},
+        }
+        yield dots(
+            [row["flops_per_byte"] for row in cloud], [row["flops_per_s"] for row in cloud],
+            words, marker, "%{customdata[1]}<extra></extra>",
+            showlegend=True, error_y=_error_bars(cloud, color),
+            selected={"marker": {"opacity": 1.0}}, unselected={"marker": {"opacity": 0.25}},
+            customdata=[[row["id"], hover(row, system)] for row in cloud],
+        )  # fmt: skip
 
 
 def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
@@ -155,9 +137,7 @@ def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
 
 
 def _diameter(share: float) -> float:
-    """Diameter of a point [px]: area grows with the time share; the smallest can still be
-    clicked.
-    """
+    """Diameter of a point [px]: its area is the time share, or the smallest to be clicked."""
     return max(_SMALLEST, _LARGEST * math.sqrt(max(share, 0.0)))
 
 
@@ -184,24 +164,21 @@ def hover(row: Row, system: System) -> str:
 
 
 def _label_points(figure: Figure, rows: Sequence[Row], room: Room, look: Look) -> None:
-    """Label the operators that take most time, where the labels fit.
-
-    A label stands beside the point, where a rising diagonal leaves space, or below it near the
-    right edge.
-    """
-    low, high = map(math.log10, room.across)
+    """Label the operators that take most time where no other point is covered."""
     for row in sorted(rows, key=lambda row: -row["share"])[: 2 * _LABELLED]:
         away, name = _diameter(row["share"]) / 2 + 2, str(row["name"])
         x, y = row["flops_per_byte"], row["flops_per_s"]
-        beside = math.log10(x) < low + 0.6 * (high - low)
-        place: dict[str, Any] = (
-            {"xanchor": "left", "yanchor": "middle", "xshift": away}
-            if beside
-            else {"xanchor": "center", "yanchor": "top", "yshift": 1 - away}
-        )
-        side, lift = ("right", -7.0) if beside else ("center", -14.0 - away)
-        if room.claim(x, y, " " * beside + name, 11.0, side, lift=lift):
-            figure.add_text(name, 11, look.faint, x=math.log10(x), y=math.log10(y), **place)
+        others = [one for one in rows if one is not row]
+        off = room.dots(*([one[k] for one in others] for k in ("flops_per_byte", "flops_per_s")))
+        for side, lift, place in (
+            ("right", -7.0, {"xanchor": "left", "yanchor": "middle", "xshift": away}),
+            ("left", -7.0, {"xanchor": "right", "yanchor": "middle", "xshift": -away}),
+            ("center", -14.0 - away, {"xanchor": "center", "yanchor": "top", "yshift": 1 - away}),
+        ):
+            if room.claim(x, y, f" {name}", 11.0, side, lift=lift, off=off):
+                place |= {"x": math.log10(x), "y": math.log10(y), **ceilings.behind(look)}
+                figure.add_text(name, 11, look.faint, **place)
+                break
 
 
 def _label_ridges(

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.charts.figure import Figure
-from app.charts.parts import line, over_arrivals
+from app.charts.parts import line, over_arrivals, time_line
 from app.charts.style import Look, blank
-from app.wording import quantities
 
 _HOUR_S = 3600.0
 Rows = Sequence[Mapping[str, Any]]
@@ -38,19 +37,15 @@ def replicas(
         line={"width": 1.5, "dash": "dot"},
     )  # fmt: skip
     figure.add_trace(trace)
-    names = {"there": "paid for", "ready": "serving"}
-    for at, (column, name) in enumerate(names.items()):
-        time = _hours([*course["time_s"], end])
+    time, edge = _hours([*course["time_s"], end]), {"shape": "hv"}
+    for column, name, place in (("there", "paid for", 0), ("ready", "serving", 2)):
         values = [*course[column], *course[column][-1:]]
         hover = f"%{{y:,.0f}} {name}<extra></extra>"
-        figure.add_trace(
-            line(time, values, name, look.classes[(0, 2)[at]], hover,
-                 line={"width": 2, "shape": "hv"})
-        )  # fmt: skip
+        figure.add_trace(line(time, values, name, look.classes[place], hover, line=edge))
+    hover, dashed = "%{y:,.0f} fixed<extra></extra>", {"width": 1.5, "dash": "dash"}
     figure.add_trace(
-        line(_hours([0.0, end]), [fixed, fixed], "fixed", look.alarm,
-             "%{y:,.0f} fixed<extra></extra>", line={"width": 1.5, "dash": "dash"})
-    )  # fmt: skip
+        line(_hours([0.0, end]), [fixed, fixed], "fixed", look.alarm, hover, line=dashed)
+    )
     most = max([fixed, *course["there"]])
     return figure.laid(
         {"title_text": "Time [h]", "anchor": "y2"},
@@ -67,18 +62,12 @@ def tails(windows: Rows, name: str, title: str, target_s: float, look: Look) -> 
 
     name: "ttft" or "tpot".  target_s: 0 for none.
     """
-    figure = blank(look, f"{title} by time of arrival", 360)
-    shown: list[float] = []
-    for prefix, of, dash in (("", "following", "solid"), ("fixed_", "fixed", "dash")):
-        for at, percentile in enumerate(("p50", "p99")):
-            seconds = [row[f"{prefix}{name}_{percentile}_s"] for row in windows]
-            shown += [value for value in seconds if value]
-            words = ["–" if value is None else quantities.seconds(value) for value in seconds]
-            label = f"{percentile}, {of}"
-            trace = line(
-                _middles(windows), seconds, label, look.classes[(0, 2)[at]],
-                f"%{{customdata}}<extra>{label}</extra>", customdata=words,
-                line={"width": 2, "dash": dash},
-            )  # fmt: skip
-            figure.add_trace(trace)
-    return over_arrivals(figure, "Time [h]", title, shown, target_s, look)
+    lines = (
+        time_line(
+            _middles(windows), [row[f"{prefix}{name}_{percentile}_s"] for row in windows],
+            f"{percentile}, {of}", look.classes[place], line={"dash": dash},
+        )
+        for prefix, of, dash in (("", "following", "solid"), ("fixed_", "fixed", "dash"))
+        for percentile, place in (("p50", 0), ("p99", 2))
+    )  # fmt: skip
+    return over_arrivals(f"{title} by time of arrival", "Time [h]", title, lines, target_s, look)

@@ -32,26 +32,20 @@ _RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity
 
 
 def latencies(
-    table: Table,
-    load: str,
-    title: str,
-    look: Look,
-    named: Mapping[str, str] = _NAMED,
+    table: Table, load: str, title: str, look: Look, named: Mapping[str, str] = _NAMED
 ) -> Figure:
     """Mean and median latencies over the load, on logarithmic axes.
 
     table: columns `load`, status and, for each latency, `_s`, `_median_s` and the ends of its
-    interval, drawn as a band around the mean where known.  named: display name of each latency by
-    its column prefix.
+    interval, drawn as a band around the mean where known.  named: latencies by column prefix.
     """
     figure = blank(look, title, 420)
     for at, (column, name) in enumerate(named.items()):
         low, high = (table[end] for end in ends(f"{column}_s"))
         figure.add_traces(band(table[load], low, high, f"{name} 80 %", look.classes[at]))
         for suffix, words, dash in (("_s", "mean", "solid"), ("_median_s", "median", "dot")):
-            figure.add_trace(
-                _line(table, load, column + suffix, f"{name} {words}", dash, look.classes[at])
-            )
+            drawn = f"{name} {words}", dash, look.classes[at]
+            figure.add_trace(_line(table, load, column + suffix, *drawn))
     times = [s for trace in figure.data for s in trace["y"] if s is not None]
     _shade_overload(figure, table, load, look)
     y, margin = {"title_text": "Time", **time_axis(times)}, {"t": 44, "b": 104, "l": 76}
@@ -97,11 +91,8 @@ def throughput_over_interactivity(
         if name in marked_rows:
             trace |= {"mode": "lines+markers+text", "text": loads}
             trace["textfont"] = {"size": 11, "color": look.faint}
-            xs, ys = ([v for one in curves.values() for v in one[c.name]] for c in (_USER, _RATE))
-            room = labels.Room(labels.ends(xs, False), labels.ends(ys, False))
-            for one in curves.values():
-                room.keep_free(one[_USER.name], one[_RATE.name])
-            room.label(trace)
+            lines = [(one[_USER.name], one[_RATE.name]) for one in curves.values()]
+            labels.room_beside(lines).label(trace)
             xs, ys = ([table[c.name][marked_rows[name]]] for c in (_USER, _RATE))
             figure.add_trace(dots(xs, ys, "this load", ring(15, look.ink), ""))
     x, y = ({"title_text": one.title, "rangemode": "tozero"} for one in (_USER, _RATE))
@@ -143,22 +134,14 @@ def _beside(figure: Figure, value: float) -> dict[str, Any]:
 
 
 def _line(table: Table, load: str, column: str, name: str, dash: str, color: str) -> Trace:
-    seconds = [float(value) for value in table[column]]
-    drawn = [value if value < math.inf else None for value in seconds]
+    rows = list(zip(*(table[one] for one in (column, *ends(column))), strict=True))
     return line(
-        table[load], drawn, name, color, "%{customdata}", line={"dash": dash},
+        table[load], [float(value) if value < math.inf else None for value, *_ in rows], name,
+        color, "%{customdata}", line={"dash": dash},
         mode="lines+markers" if dash == "solid" else "lines",
-        customdata=_hover(table, column, seconds),
+        customdata=[f"{quantities.seconds(value)}, 80 %: {quantities.span(low, high)}"
+                    for value, low, high in rows],
     )  # fmt: skip
-
-
-def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
-    """The hover of each point: its time and interval."""
-    low, high = ends(column)
-    return [
-        f"{quantities.seconds(value)}, 80 %: {quantities.span(*pair)}"
-        for value, *pair in zip(seconds, table[low], table[high], strict=True)
-    ]
 
 
 def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None:
@@ -166,10 +149,9 @@ def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None
     status = zip(table[load], table["status"], strict=True)
     full = [float(value) for value, words in status if words == "overloaded"]
     stable = [float(value) for value in table[load] if float(value) not in full]
-    if not (full and stable):
-        return
-    figure.add_vrect(x0=max(stable), x1=max(full) * 2, fillcolor=look.alarm, opacity=0.14)
-    corner_words(figure, "overloaded", look.alarm)
+    if full and stable:
+        figure.add_vrect(x0=max(stable), x1=max(full) * 2, fillcolor=look.alarm, opacity=0.14)
+        corner_words(figure, "overloaded", look.alarm)
 
 
 def load_axis(load: str, loads: Sequence[float]) -> dict[str, Any]:

@@ -58,10 +58,7 @@ def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], lo
 
 
 def stacked_by_class(
-    totals: Mapping[str, Ranged],
-    tables: Sequence[Mapping[str, Ranged]],
-    title: str,
-    look: Look,
+    totals: Mapping[str, Ranged], tables: Sequence[Mapping[str, Ranged]], title: str, look: Look
 ) -> Figure:
     """Time of a step in each scenario as stacked bars by operator class on one axis.
 
@@ -69,9 +66,8 @@ def stacked_by_class(
     scenario with latency by class; "host" holds host and pipeline time.
     """
     places = {bar_label(name, total): total for name, total in totals.items()}
-    colors = {name: look.class_color(name) for name in KIND_NAMES}
     units = [MILLISECOND] * len(places)
-    traces = list(stacked_bars(list(places), tables, units, KIND_NAMES, colors))
+    traces = list(stacked_bars(list(places), tables, units, KIND_NAMES, look.class_color))
     figure = blank(look, title, 130 + 62 * len(totals) + 15 * len(traces))
     figure.add_traces([*traces, error_bars(places, look)])
     longest = max(map(bar_end_s, totals.values()), default=0.0) / MILLISECOND

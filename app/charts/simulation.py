@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure
-from app.charts.parts import line, over_arrivals, time_axis
+from app.charts.figure import Figure, bar
+from app.charts.parts import line, over_arrivals, time_axis, time_line
 from app.charts.style import Look, blank
 from app.wording import quantities
 from genz_core.types import Array
@@ -17,7 +17,6 @@ Columns = Mapping[str, Array]
 _MOST_POINTS = 1500
 #: Lower and upper edge of the stacked panels, from the top down, as shares of the height.
 _ROWS = ((0.58, 1.0), (0.29, 0.52), (0.0, 0.2))
-_PANELS = ("Requests", "KV cache", COLUMNS["preemptions"].head)
 #: Palette index of each hit column.
 _HITS: Mapping[str, int] = {
     "device_hit_share": 0, "host_hit_share": 1, "disk_hit_share": 2, "remote_hit_share": 4,
@@ -33,27 +32,19 @@ def course(series: Columns, look: Look) -> Figure:
     count = len(series["time_s"])  # the first and last sample are kept
     kept = np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int)
     time = np.asarray(series["time_s"])[kept]
-    lines = (
-        ("running", "y", 0),
-        ("waiting", "y", 1),
-        ("kv_use", "y2", 2),
-        ("preemptions", "y3", 4),
-    )
-    for column, axis, color in lines:
-        name = COLUMNS[column].head
-        hover = "%{y:.0%}" if column == "kv_use" else "%{y:,.0f}"
-        trace = line(
-            time.tolist(), np.asarray(series[column])[kept].tolist(), name,
-            look.classes[color], f"{hover}<extra>{name}</extra>", yaxis=axis,
-            line={"width": 1.5, "shape": "hv"},
-        )  # fmt: skip
-        figure.add_trace(trace)
+    axes = {"running": ("y", 0), "waiting": ("y", 1), "kv_use": ("y2", 2), "preemptions": ("y3", 4)}
+    for column, (axis, place) in axes.items():
+        name, values = COLUMNS[column].head, np.asarray(series[column])[kept].tolist()
+        hover = f"{'%{y:.0%}' if column == 'kv_use' else '%{y:,.0f}'}<extra>{name}</extra>"
+        drawn = {"yaxis": axis, "line": {"width": 1.5, "shape": "hv"}}
+        figure.add_trace(line(time.tolist(), values, name, look.classes[place], hover, **drawn))
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
     preempted: dict[str, Any] = {"range": [0, most * 1.05], "tickformat": ",d", "nticks": 4}
     preempted |= {"dtick": 1} if most < 4 else {}
+    titles = ("Requests", "KV cache", COLUMNS["preemptions"].head)
     requests, cache, preemptions = (
         {"title": {"text": title}, "domain": list(domain), "anchor": "x"}
-        for title, domain in zip(_PANELS, _ROWS, strict=True)
+        for title, domain in zip(titles, _ROWS, strict=True)
     )
     return figure.laid(
         {"title_text": COLUMNS["time_s"].title, "anchor": "y3"},
@@ -68,23 +59,16 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figur
 
     windows: columns time_s, p50, p90 and p99.  target_s: 0 for none.
     """
-    figure = blank(look, f"{name} of requests, by arrival", 360)
-    for at, percentile in enumerate(("p50", "p90", "p99")):
-        seconds = list(windows[percentile])
-        hover = f"%{{customdata}}<extra>{percentile}</extra>"
-        shown = [quantities.seconds(value) for value in seconds]
-        figure.add_trace(
-            line(windows["time_s"], seconds, percentile, look.classes[at], hover, customdata=shown)
-        )
-    times = [*windows["p50"], *windows["p99"]]
-    return over_arrivals(figure, COLUMNS["arrival_s"].title, name, times, target_s, look)
+    lines = (
+        time_line(windows["time_s"], list(windows[percentile]), percentile, look.classes[at])
+        for at, percentile in enumerate(("p50", "p90", "p99"))
+    )
+    title, x = f"{name} of requests, by arrival", COLUMNS["arrival_s"].title
+    return over_arrivals(title, x, name, lines, target_s, look)
 
 
 def cumulative(
-    curves: Mapping[str, tuple[Array, Array]],
-    targets: Sequence[float],
-    title: str,
-    look: Look,
+    curves: Mapping[str, tuple[Array, Array]], targets: Sequence[float], title: str, look: Look
 ) -> Figure:
     """Cumulative distributions of latencies, with the targets as lines.
 
@@ -98,11 +82,8 @@ def cumulative(
         figure.add_trace(line(seconds, share, name, look.classes[at], hover, **told))
     times = [*targets, *(value for seconds, _ in curves.values() for value in seconds)]
     for target_s in targets:
-        figure.add_scatter(
-            x=[target_s, target_s], y=[0, 1], mode="lines",
-            name=f"target {quantities.seconds(target_s)}",
-            line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
-        )  # fmt: skip
+        name, style = f"target {quantities.seconds(target_s)}", {"width": 1.5, "dash": "dash"}
+        figure.add_trace(line([target_s] * 2, [0, 1], name, look.alarm, "", line=style))
     x = {"title_text": "Time", **time_axis(times, across=True)}
     y = {"title_text": "Share of requests", "tickformat": ".0%", "range": [0, 1.03]}
     return figure.laid(x, y, margin={"t": 44, "b": 92})
@@ -135,11 +116,12 @@ def _by_row(
     figure = blank(look, title, 320)
     for column, place in columns.items():
         one, values = COLUMNS[column], [float(row.get(column, 0.0)) for row in rows]
-        figure.add_bar(
+        trace = bar(
             x=[str(row[name]) for row in rows], y=values, name=one.head,
             marker={"color": look.classes[place]}, customdata=[one.words(v) for v in values],
             hovertemplate=f"{one.head}: %{{customdata}}<extra>%{{x}}</extra>",
         )  # fmt: skip
+        figure.add_trace(trace)
     x = {"type": "category", "showgrid": False}
     low = {"rangemode": "tozero", **y}
     return figure.laid(x, low, barmode=mode, bargap=0.35, margin={"t": 44, "b": 92})

@@ -4,7 +4,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -25,9 +25,8 @@ CLASS_NAMES: Mapping[str, str] = {
     "collective": "Collectives",
 }
 CLASSES = tuple(CLASS_NAMES)
-HOST = "Host and pipeline"
 #: Names of the kinds of a step's time, as `CLASS_NAMES` with what lies between operators.
-KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": HOST}
+KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": "Host and pipeline"}
 #: Height of the buttons at a chart's upper edge, which a touch screen always shows [px].
 BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.
@@ -112,6 +111,7 @@ _LETTER_PX, _BESIDE_PX = 5.75, 18
 #: Of tick labels: their font, the gap between two side by side, the height of one, and of the
 #: lowest frame.
 _TICK_PX, _GAP_PX, _LINE_PX, _UPWARD_PX = 12.0, 6.0, 15.0, 200.0
+CLEAR = "rgba(0,0,0,0)"
 FONT = "Source Sans, Source Sans Pro, Segoe UI, Helvetica, Arial, sans-serif"
 
 
@@ -142,17 +142,12 @@ def _luminance(color: str) -> float:
 
 def printable(document: str) -> str:
     """A figure's JSON in print colours, whichever look it was drawn in."""
-    names = ("paper", "ink", "faint", "grid", "rest", "panel", "alarm", "good")
-    colors = [*((getattr(DARK, name), getattr(LIGHT, name)) for name in names),
-              *zip(DARK.classes, LIGHT.classes, strict=True)]  # fmt: skip
-    for dark, light in colors:
-        document = document.replace(dark, light).replace(_rgba(dark), _rgba(light))
+    *dark, dark_classes = astuple(DARK)
+    *light, light_classes = astuple(LIGHT)
+    for old, new in zip((*dark, *dark_classes), (*light, *light_classes), strict=True):
+        before, after = (translucent(one, 1.0).removesuffix("1.0)") for one in (old, new))
+        document = document.replace(old, new).replace(before, after)
     return document
-
-
-def _rgba(color: str) -> str:
-    """The beginning of `translucent` for a colour, up to the opacity."""
-    return translucent(color, 1.0).removesuffix("1.0)")
 
 
 def look(appearance: str | None) -> Look:
@@ -164,7 +159,7 @@ def _axis(look: Look) -> dict[str, Any]:
     return {
         "gridcolor": look.grid,
         "linecolor": look.faint,
-        "tickcolor": "rgba(0,0,0,0)",
+        "tickcolor": CLEAR,
         "zeroline": False,
         "showline": False,
         "ticks": "outside",
@@ -181,7 +176,7 @@ def template(look: Look) -> dict[str, Any]:
 
     All figures of the look share the template: do not modify it.
     """
-    layout: dict[str, Any] = dict(
+    layout = dict(
         font={"family": FONT, "size": 13, "color": look.ink},
         title={
             "font": {"size": 15, "color": look.ink},
@@ -209,7 +204,7 @@ def template(look: Look) -> dict[str, Any]:
             "traceorder": "normal",
             "itemsizing": "constant",
             "font": {"size": 12, "color": look.ink},
-            "bgcolor": "rgba(0,0,0,0)",
+            "bgcolor": CLEAR,
         },
         margin={"l": 8, "r": 12, "t": 40, "b": 8},
         hoverlabel={
@@ -218,7 +213,7 @@ def template(look: Look) -> dict[str, Any]:
             "font": {"family": FONT, "size": 13, "color": look.ink},
             "align": "left",
         },
-        modebar={"bgcolor": "rgba(0,0,0,0)", "color": look.faint, "activecolor": look.ink},
+        modebar={"bgcolor": CLEAR, "color": look.faint, "activecolor": look.ink},
         bargap=0.35,
     )
     return {"layout": layout}
@@ -227,8 +222,7 @@ def template(look: Look) -> dict[str, Any]:
 def log_ticks(
     limits: tuple[float, float], words: Callable[[float, int], str], *, across: bool = False
 ) -> dict[str, Any]:
-    """Tick labels of a logarithmic axis ("10 ms"): at decades, and between them where those are
-    few.
+    """Tick labels of a logarithmic axis ("10 ms"): at decades, and between them if those are few.
 
     limits: both above zero.  words: function (value, significant digits) -> text.  across: True if
     labels stand side by side (horizontal axis).  If not all labels fit the smallest plot, every

@@ -6,12 +6,12 @@ The bars are those of `profilers.operators.activity_bars`, all from the time spa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from app.charts.figure import Figure, Trace, bar
+from app.charts.figure import Figure, Trace
+from app.charts.parts import lying_bars
 from app.charts.style import CLASS_NAMES, Look, blank, translucent
 from app.wording import quantities
 from app.wording.markdown import chart_text
@@ -23,29 +23,17 @@ from profilers.report_text import shortened
 _MOST_BANDS, _MOST_SHADES = 300, 40
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The contents of a timeline.
-
-    activity: of `activity_bars` or `found_bars`.  ranges: of `range_bars`.  bands: of
-    `profilers.timeline.window.bands`.
-    """
-
-    activity: pd.DataFrame
-    ranges: pd.DataFrame
-    bands: pd.DataFrame
-
-
-def timeline(rows: Rows, span: Span, look: Look) -> Figure:
+def timeline(
+    activity: pd.DataFrame, ranges: pd.DataFrame, bands: pd.DataFrame, span: Span, look: Look
+) -> Figure:
     """Bars of each stream below ranges, steps and phases, one colour per operator class.
 
-    span: shown by the axis [s].
+    activity: of `activity_bars` or `found_bars`.  ranges: of `range_bars`.  bands: of
+    `profilers.timeline.window.bands`.  span: shown by the axis [s].
     """
-    bands = rows.bands[overlaps(rows.bands, span)] if len(rows.bands) else rows.bands
+    bands = bands[overlaps(bands, span)] if len(bands) else bands
     bands = bands.nlargest(_MOST_BANDS, "duration_s")
-    lanes = [
-        lane for table in (bands, rows.ranges, rows.activity) for lane in sorted(set(table["lane"]))
-    ]
+    lanes = [lane for table in (bands, ranges, activity) for lane in sorted(set(table["lane"]))]
     figure = blank(look, "", 158 + 40 * max(len(lanes), 3))
     phases = (
         ("prefill", "Prefill", look.classes[0]),
@@ -62,9 +50,9 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
                 start = row.start_s / MILLISECOND
                 end = start + row.duration_s / MILLISECOND
                 figure.add_vrect(start, end, fillcolor=translucent(color, 0.07), layer="below")
-    if len(rows.ranges):
-        figure.add_trace(_trace(rows.ranges, "Ranges", look.rest))
-    figure.add_traces(_activity_traces(rows.activity, look))
+    if len(ranges):
+        figure.add_trace(_trace(ranges, "Ranges", look.rest))
+    figure.add_traces(_activity_traces(activity, look))
     window = [edge / MILLISECOND for edge in span]
     return figure.laid(
         {"title_text": "Time since the first event [ms]", "tickformat": "~g", "range": window},
@@ -77,9 +65,7 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
 
 
 def _activity_traces(activity: pd.DataFrame, look: Look) -> Iterator[Trace]:
-    """Activity by operator class, with copies and what is not classified; what a search has not
-    found is faint.
-    """
+    """Activity by operator class, copies and the rest; faint where a search found nothing."""
     names = {**CLASS_NAMES, COPY: "Copies and sets", OTHER: "Unclassified"}
     for kind, words in names.items():
         of_class = activity[activity["class"] == kind]
@@ -99,16 +85,9 @@ def _trace(rows: pd.DataFrame, words: str, color: str) -> Trace:
             names, rows["start_s"], rows["duration_s"], events, strict=True
         )
     ]
-    return bar(
-        y=rows["lane"].tolist(),
-        x=(rows["duration_s"] / MILLISECOND).tolist(),
-        base=(rows["start_s"] / MILLISECOND).tolist(),
-        orientation="h",
-        name=words,
-        marker={"color": color, "line": {"width": 0}},
-        customdata=spans,
-        unselected={"marker": {"opacity": 0.6}},
-        hovertemplate="%{customdata[0]}<br>%{customdata[1]} from %{base:.4g} ms<extra>"
-        + words
-        + "</extra>",
-    )
+    return lying_bars(
+        rows["lane"], rows["duration_s"] / MILLISECOND, words, color,
+        f"%{{customdata[0]}}<br>%{{customdata[1]}} from %{{base:.4g}} ms<extra>{words}</extra>",
+        base=(rows["start_s"] / MILLISECOND).tolist(), customdata=spans,
+        marker={"color": color, "line": {"width": 0}}, unselected={"marker": {"opacity": 0.6}},
+    )  # fmt: skip

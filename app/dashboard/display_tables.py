@@ -137,9 +137,7 @@ def operator_columns() -> dict[str, Any]:
 def figure_columns(table: pd.DataFrame) -> dict[str, Any]:
     """Streamlit's configuration of columns that are declared: heads, help, four digits."""
     shown = {}
-    for name in table.columns:
-        if name not in COLUMNS:
-            continue
+    for name in table.columns.intersection(list(COLUMNS)):
         column = COLUMNS[name]
         if pd.api.types.is_numeric_dtype(table[name]):
             number = st.column_config.NumberColumn
@@ -158,14 +156,12 @@ def draw_figures(table: pd.DataFrame, key: str) -> None:
         )  # fmt: skip
 
 
-def in_microseconds(
-    table: pd.DataFrame, unit_s: float = MICROSECOND, unit: str = "µs"
-) -> pd.DataFrame:
-    """The table with seconds in microseconds ("mean_s" as "mean [µs]"), no underscores in names.
+def in_unit_of_time(table: pd.DataFrame, unit: str = "µs") -> pd.DataFrame:
+    """The table with seconds in another unit ("mean_s" as "mean [µs]"), no underscores in names.
 
     Its texts are escaped for a spreadsheet, because the table on the page has a CSV download.
-    unit_s, unit: another unit of time.
     """
+    unit_s = {"µs": MICROSECOND, "ms": MILLISECOND}[unit]
     times = [name for name in table if name.endswith("_s")]
     texts = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
     shown = table.assign(
@@ -180,12 +176,12 @@ def draw_times(table: pd.DataFrame, key: str, unit: str = "µs", **more: Any) ->
     """Draw a table of times ("mean_s") in microseconds or milliseconds, shares as bars; returns
     the selection.  more: arguments of `st.dataframe`.
     """
-    shown = in_microseconds(table, {"µs": MICROSECOND, "ms": MILLISECOND}[unit], unit)
+    shown = in_unit_of_time(table, unit)
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
     config: dict[str, Any] = {
-        name: bar(format="percent", min_value=0, max_value=1) if name.endswith("share")
-        else number(format="%.2f")
-        for name in shown if name.endswith("share") or f"[{unit}]" in name
+        **{name: number(format="%.2f") for name in shown if f"[{unit}]" in name},
+        **{name: bar(format="percent", min_value=0, max_value=1)
+           for name in shown if name.endswith("share")},
     }  # fmt: skip
     return draw_table(shown, key, **{"column_config": config, **more})
 
@@ -195,8 +191,7 @@ Comparison = Mapping[str, Mapping[str, Ranged]]
 
 
 def row_figures(row: Mapping[str, Any]) -> dict[str, Ranged]:
-    """The known figures of a row by the names of their columns; only memory and devices if it
-    cannot run.
+    """The known figures of a row by column; only memory and devices if it cannot run.
 
     row: of `app.scenario.summary.facts` or `app.scenario.served_rows.table`.
     """
@@ -288,18 +283,16 @@ def height(table: pd.DataFrame) -> int:
     return _ROW_PX * (len(table.index) + 1) + _FRAME_PX
 
 
-def run_table(runs: list[KeptRun]) -> pd.DataFrame:
+def run_rows(runs: Iterable[KeptRun]) -> list[dict[str, Any]]:
     """A row per stored run: id, time, label, device, tags and the times of its phases."""
-    return pd.DataFrame(
-        [
-            {
-                "run": run.id[:8],
-                "when": pd.Timestamp(run.created, unit="s"),
-                "label": run.label,
-                "device": run.system,
-                "tags": ", ".join(run.tags),
-                **{name: quantities.seconds(value) for name, value in run.phases.items()},
-            }
-            for run in runs
-        ]
-    )
+    return [
+        {
+            "run": run.id[:8],
+            "when": pd.Timestamp(run.created, unit="s"),
+            "label": run.label,
+            "device": run.system,
+            "tags": ", ".join(run.tags),
+            **{name: quantities.seconds(value) for name, value in run.phases.items()},
+        }
+        for run in runs
+    ]

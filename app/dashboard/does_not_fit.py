@@ -1,6 +1,4 @@
-"""Configurations that cannot run: the reason, the nearest one that can, and a switch to draw them
-anyway.
-"""
+"""Configurations that cannot run: why, the nearest that can, a switch to draw them anyway."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,8 +16,6 @@ from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
 
 #: Shown instead of a figure if the configuration cannot run.
 NONE = "–"
-#: Key of the switch, also in the link.
-IF_FITTED = "if_fitted"
 
 
 def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: bool = True) -> Setup:
@@ -40,11 +36,8 @@ def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: boo
         _does_not_fit(setup, message, batch)
     else:
         _too_long(setup, message)
-    if not switch:
-        st.stop()
-    if not st.toggle(
-        "If it fitted", key=IF_FITTED, bind="query-params", help=page_text("if it fitted")
-    ):
+    bound = {"key": "if_fitted", "bind": "query-params", "help": page_text("if it fitted")}
+    if not (switch and st.toggle("If it fitted", **bound)):
         st.stop()
     export.mark_charts("if it fitted")
     return replace(setup, if_fitted=True)
@@ -56,7 +49,7 @@ def _does_not_fit(setup: Setup, message: str, batch: int) -> None:
     if fewest is None:
         st.caption("It does not fit on 1,024 of these devices either.")
         return
-    degrees = {"tp": int(fewest.tp), "pp": int(fewest.pp), "ep": int(fewest.ep)}
+    degrees = {name: int(getattr(fewest, name)) for name in ("tp", "pp", "ep")}
     devices = degrees["tp"] * degrees["pp"] * setup.scenario.dp
     how = " ".join(f"{name.upper()}{degree}" for name, degree in degrees.items() if degree > 1)
     _nearest(f"Fewest devices of this kind on which it fits: **{devices}** ({how}).", degrees,
@@ -83,10 +76,6 @@ def _nearest(words: str, values: Mapping[str, int], key: str) -> None:
 
 
 def figure_card(label: str, value: str, beside: str, meaning: str, *, fits: bool) -> None:
-    """Draw a figure's card; if the configuration does not fit, the figure is conditional
-    and grey.
-    """
-    if fits:
-        card(label, value, beside, meaning)
-    else:
-        card(label, NONE, f"{value} if it fitted", meaning)
+    """Draw a figure's card; conditional and grey if the configuration does not fit."""
+    shown = (value, beside) if fits else (NONE, f"{value} if it fitted")
+    card(label, *shown, meaning)

@@ -35,20 +35,18 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     if s.ep > 1 and s.expert_imbalance > 1:
         degrees += f", busiest expert rank ×{s.expert_imbalance:g}"
     degrees += f", {s.redundant_experts} redundant experts" if s.redundant_experts else ""
-    precision = resolved.model.precision
+    precision, makes = resolved.model.precision, generates(resolved.model)
     kinds = dict.fromkeys([precision.weight("default"), *precision.weights.values()])
     plural = "s" if devices > 1 else ""
+    heard = sound_seconds(resolved.model, s)
+    read = f"{heard:g} s of sound in" if heard else f"{quantities.count(s.isl)} tokens in"
+    cache, made = f", KV cache {plain(precision.kv)}", f", {quantities.count(s.osl)} out"
     words = [
         f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
-        f"weights {plain(' + '.join(kinds))}, KV cache {plain(precision.kv)}",
+        f"weights {plain(' + '.join(kinds))}{cache if makes else ''}",
         f"engine {plain(f'{resolved.engine.name} {resolved.scenario.engine_version}'.strip())}",
-        f"batch {s.batch}, {quantities.count(s.isl)} tokens in, {quantities.count(s.osl)} out",
+        f"batch {s.batch}, {read}{made if makes else ''}",
     ]
-    if not generates(resolved.model):
-        words[1] = f"weights {plain(' + '.join(kinds))}"
-        words[3] = f"batch {s.batch}, {quantities.count(s.isl)} tokens in"
-    if heard := sound_seconds(resolved.model, s):
-        words[3] = f"batch {s.batch}, {heard:g} s of sound in, {quantities.count(s.osl)} out"
     if s.images:
         words.append(f"{s.images} images of {s.image_size or SIZE} pixels in each")
     if estimate.encoder_s[0] > 0:

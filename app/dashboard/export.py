@@ -78,8 +78,7 @@ def chart(
 
     key: of the widget and of saved files.  alt: the text for screen readers, by default the
     figure's title.  select: whether the figure accepts clicks; if not, the list is empty.  clicked:
-    called on a click, before the page is drawn again.  spans: whether boxes may be dragged over it
-    too.
+    called on a click, before the page is drawn again.  spans: whether boxes may be dragged, too.
     """
     if words := st.session_state.get(_MARK):
         faded(figure, words)
@@ -120,9 +119,7 @@ def _key(prefix: str, name: str) -> str:
 
 
 class _AsItIs(BaseFigure):
-    """A figure that Streamlit sends without validation, which it would apply to a plain
-    document.
-    """
+    """A figure that Streamlit sends without the validation that a plain document would get."""
 
     def __init__(self, figure: Figure) -> None:
         self._document = figure.drawn_once()
@@ -180,13 +177,20 @@ def with_footer(figure: Figure, words: str) -> Figure:
     room = 13 * len(lines) + 12
     signed = Figure()
     signed.layout = copy.deepcopy(figure.layout)
-    named = {id(trace) for trace in _named(figure)}
+    named = {id(trace): str(trace["name"]) for trace in _named(figure)}
+    # a trace that draws nothing, whose entry makes the footer's legend appear
+    unseen = scatter(
+        x=[None], y=[None], mode="markers", name=" ", legend="legend2", showlegend=True,
+        marker={"opacity": 0.0}, hoverinfo="skip",
+    )  # fmt: skip
     shown = [{**trace, "showlegend": id(trace) in named} for trace in figure.data]
-    signed.data = [*shown, _unseen()]
+    signed.data = [*shown, unseen]
     signed.layout["showlegend"] = True
     if not any(trace["type"] in ("bar", "scatter") for trace in figure.data):
         signed.update_layout(xaxis_visible=False, yaxis_visible=False)
-    height = figure.layout.get("height", 500) + room + LEGEND_LINE * _more_lines(figure)
+    # a chart leaves space for two lines of its legend
+    more = max(legend_lines([*named.values()], PRINT_WIDTH) - 2, 0)
+    height = figure.layout.get("height", 500) + room + LEGEND_LINE * more
     margin = signed.layout.setdefault("margin", {})
     margin["b"] = margin.get("b", 84) + height - figure.layout.get("height", 500)
     signed.update_layout(
@@ -203,27 +207,11 @@ def with_footer(figure: Figure, words: str) -> Figure:
     return signed
 
 
-def _unseen() -> Trace:
-    """A trace that draws nothing, whose entry makes the footer's legend appear."""
-    return scatter(
-        x=[None], y=[None], mode="markers", name=" ", legend="legend2", showlegend=True,
-        marker={"opacity": 0.0}, hoverinfo="skip",
-    )  # fmt: skip
-
-
 def _named(figure: Figure) -> list[Trace]:
-    """The traces shown in the legend.  As in Plotly, a single trace has no entry unless
-    `showlegend` is set.
-    """
+    """The traces in the legend; as in Plotly, a single one has no entry unless asked for."""
     asked = figure.layout.get("showlegend")
     named = [trace for trace in figure.data if trace.get("showlegend", True) and trace.get("name")]
     return [] if asked is False or (len(named) < 2 and not asked) else named
-
-
-def _more_lines(figure: Figure) -> int:
-    """Lines of a legend in print beyond the two that a chart leaves space for."""
-    entries = [str(trace["name"]) for trace in _named(figure)]
-    return max(legend_lines(entries, PRINT_WIDTH) - 2, 0)
 
 
 def _figure_buttons(stem: str, title: str, figure: Callable[[], Figure]) -> None:

@@ -91,8 +91,7 @@ def result_of(key: str, name: str, note: str = "") -> Any:
 
 
 def kept_result(key: str, result_key: str, name: str, now: Setup) -> Any:
-    """The last result of a job in the session state `key`, a setup and what was found for it; None
-    if none succeeded yet.
+    """The last result of the job `key`, a setup and what was found for it; None if there is none.
 
     It is in the session state `result_key`, and remains while the next job runs and if that fails.
     A note says that there is none yet, or that it belongs to another question than `now`.

@@ -32,9 +32,6 @@ def shared_result(
 
     name: of the job among those of a page; it has one at a time.  argument: of the work, `asked`
     unless given.  lane: of the queue.
-
-    Raises:
-        RidgelineError: the job failed, or cannot be queued.
     """
     result = f"{name}_result"
     kept = st.session_state.get(result)

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 import hardware_db
+from app.charts.hardware import wide_peak
 from app.dashboard import caches, own_definitions, visitor
 from app.dashboard.page_texts import page_text
 from app.wording import quantities
@@ -24,13 +25,10 @@ _MODELS: Mapping[str, str] = {
     "active_parameters": "active [B]", "layers": "layers", "hidden_size": "hidden",
     "max_context": "context [tokens]", "quantized": "quantised", "confirmed": "confirmed",
 }  # fmt: skip
-_WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 
 def readable_systems() -> dict[str, System]:
-    """Every readable system: the visitor's own, the shipped ones, and those in the user's
-    folder.
-    """
+    """Every readable system: the visitor's own, the shipped ones, those in the user's folder."""
     texts = own_definitions.own_texts("systems")
     own = {name: hardware_db.load_yaml(text) for name, text in texts.items()}
     return own | systems_on_disk(*visitor.own_edition())
@@ -46,36 +44,28 @@ def systems_on_disk(own_folder: str, own_edition: str) -> dict[str, System]:
     return found
 
 
-def wide_peak(system: System) -> float:
-    """The dense 16-bit peak, or the widest matrix peak that is stated [FLOP/s]."""
-    peaks = system.peak_flops_per_s
-    return next((peaks[name] for name in _WIDE if name in peaks), max(peaks.values()))
-
-
-def system_point(name: str, system: System) -> dict[str, Any]:
-    """A system as a row of `charts.hardware.plane`."""
+def system_words(system: System) -> str:
+    """The figures of a system in words."""
     peak, rate = wide_peak(system), system.memory_bytes_per_s
     rates = {"peak": quantities.flops_rate(peak), "rate": quantities.bandwidth(rate)}
-    words = page_text("system", system=system, ridge=quantities.digits(peak / rate), **rates)
-    named = {"slug": name, "name": system.name, "vendor": system.vendor, "kind": system.kind}
-    return named | {"memory_bytes_per_s": rate, "peak_flops_per_s": peak, "words": words}
+    return page_text("system", system=system, ridge=quantities.digits(peak / rate), **rates)
 
 
 def system_row(name: str, system: System) -> dict[str, Any]:
     """A system as a row in display units; None where the datasheet states nothing."""
-    peaks = system.peak_flops_per_s
+    peaks, peak = system.peak_flops_per_s, wide_peak(system)
     link = system.links[0] if system.links else None
     return {
         "slug": name,
         "name": system.name,
         "vendor": system.vendor,
         "kind": system.kind,
-        "16 bit [TFLOP/s]": wide_peak(system) / TERA,
+        "16 bit [TFLOP/s]": peak / TERA,
         "fp8 [TFLOP/s]": peaks["fp8"] / TERA if "fp8" in peaks else None,
         "fp4 [TFLOP/s]": peaks["fp4"] / TERA if "fp4" in peaks else None,
         "memory [GB]": system.memory_bytes / GIGABYTE,
         "bandwidth [GB/s]": system.memory_bytes_per_s / GIGABYTE,
-        "ridge [FLOP/byte]": wide_peak(system) / system.memory_bytes_per_s,
+        "ridge [FLOP/byte]": peak / system.memory_bytes_per_s,
         "link [GB/s]": link.bytes_per_s / GIGABYTE if link else None,
         "link domain": link.domain if link else None,
         "topology": str(link.topology) if link else None,
@@ -110,9 +100,6 @@ def model_facts(name: str, config: str) -> dict[str, str]:
     """Facts of a model in words, with the bytes of cache per token.
 
     config: the text of a visitor's config.json, "" for a model by name.
-
-    Raises:
-        RidgelineError: the model cannot be read.
     """
     model = caches.model_of(name, config, ())
     graph = model.graph(Step.decode(1.0, 1.0), Parallelism())

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,9 +45,7 @@ class Load:
 
 
 def load_of(setup: Setup) -> Load:
-    """The load of the question; a static batch counts as that number of users, a trace as one
-    user.
-    """
+    """The load of the question; a static batch counts as that many users, a trace as one."""
     s = setup.scenario
     if s.rate:
         return Load("rate", s.rate)
@@ -64,9 +63,6 @@ def as_batch(setup: Setup) -> Setup:
 
     It is limited to what fits: a server that reserves only a share of the output may run
     more than fit in a static batch.  A trace has no single load, so it is a batch of one.
-
-    Raises:
-        RidgelineError: the setup cannot be priced.
     """
     s = setup.scenario
     if s.kind == "batch":
@@ -114,38 +110,25 @@ def basis(setup: Setup) -> str:
 def curve(setup: Setup, load: str) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
 
-    load: "concurrency", 1 to 4096 in powers of two, or "rate", up to just beyond the highest
-    rate that is sustained.
-
-    Raises:
-        RidgelineError: as `cached.resolved`.
+    load: "concurrency", 1 to 4096 in powers of two, or "rate", to beyond the highest sustained.
     """
     degree = setup.scenario.tp
     resolved = caches.deployed(setup)
     return _curves(resolved, load, (degree,))[degree]
 
 
+@caches.by_setup(128)
 def one_load(setup: Setup) -> Mapping[str, Any]:
-    """The figures of a setup's load as `ridgeline serve` gives them, its message beside them.
-
-    Raises:
-        RidgelineError: as `cached.resolved`.
-    """
+    """The figures of a setup's load as `ridgeline serve` gives them, its message beside them."""
     load = load_of(setup)
-    return _one_load(setup, load.name, load.value)
-
-
-@caches.by_setup(128, _any_load)
-def _one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
-    table = curve(setup, load)
-    drawn = np.flatnonzero(table[load] == value)
+    table = curve(setup, load.name)
+    drawn = np.flatnonzero(table[load.name] == load.value)
     if len(drawn):
         return table.iloc[drawn[:1]].to_dict("records")[0]
-    resolved = caches.deployed(setup)
-    result = _served(resolved, load, np.array([[value]]), (setup.scenario.tp,))
-    found = _columns(resolved, result, load)
-    row = {name: c if isinstance(c, str) else np.asarray(c).item() for name, c in found.items()}
-    return {load: value, **row, "message": result.messages.get(0, "")}
+    resolved = caches.deployed(_any_load(setup))
+    result = _served(resolved, load.name, np.array([[load.value]]), (setup.scenario.tp,))
+    row = _columns(resolved, result, load.name).row()
+    return {load.name: load.value, **row, "message": result.messages.get(0, "")}
 
 
 def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[pd.DataFrame, int]:
@@ -162,9 +145,6 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
 
     load: "concurrency", in whole users, or "rate", to a thousandth of the highest.
     limits: columns of a curve and the most that each may be [s].
-
-    Raises:
-        RidgelineError: as `cached.resolved`.
     """
     degree, resolved = (setup.scenario.tp,), caches.deployed(setup)
     found: Mapping[str, Any] = curve(setup, load)
@@ -186,11 +166,10 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
 @caches.by_setup(8, _any_load)
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
-    try:
+    with suppress(RidgelineError):
         # without the user's own calibration, which is of the setup's degrees
         return _curves(completed(caches.resolved(setup), {}), load, degrees)
-    except RidgelineError:
-        return {}
+    return {}
 
 
 def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> dict[int, pd.DataFrame]:
@@ -252,8 +231,8 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
     name: the column of the load.
     """
     sentences = []
-    waits = table[table[name] > table["running"] * 1.001] if name == "concurrency" else None
-    if waits is not None and len(waits):
+    waits = table[table[name] > table["running"] * 1.001]
+    if name == "concurrency" and len(waits):
         most, first = float(table["running"].max()), waits[name].iloc[0]
         sentences.append(page_text("others wait", most=most, first=first))
     full = table[table["status"] == "overloaded"]

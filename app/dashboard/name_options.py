@@ -1,9 +1,7 @@
-"""Options of the selection boxes for models and systems, ordered so that an exact match comes
-first.
+"""Options of the boxes for models and systems, ordered so that an exact match comes first.
 
 In a box of several names, Enter selects the first option that contains the typed text.
-The option that a name stands for therefore precedes all others that contain the name; the rest is
-sorted alphabetically.
+The option that a name stands for therefore precedes others that contain it; the rest is sorted.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -44,7 +44,7 @@ def meant(kind: str, typed: str, names: Collection[str]) -> str:
     """
     if typed.endswith(OWN) and typed in names:
         return typed
-    found = _MEANINGS[kind](typed)
+    found = _meaning(kind, typed)
     if found in names:
         return found
     start = typed.strip().casefold()
@@ -52,23 +52,19 @@ def meant(kind: str, typed: str, names: Collection[str]) -> str:
     return own[0] if start and not found and len(own) == 1 else typed
 
 
-def _model(typed: str) -> str:
-    """The id of a shipped model's own name; "" if no model has the name.
+def _meaning(kind: str, typed: str) -> str:
+    """What the libraries call a typed name; "" for a name that they do not know.
 
-    A text that needs an explanation (another name, an address of the hub) is kept.
+    A text that says more is kept: another name of a model, which needs an explanation, an address
+    of the hub, a slice of a device, an engine with its version.
     """
     try:
-        if hub_id(typed):
-            return typed
-        match = resolve_name(typed)
-    except RidgelineError:
-        return ""
-    return match.id if match.matched == "name" else typed
-
-
-def _system(typed: str) -> str:
-    """The slug of a system, a slice as it was typed; "" if no system has the name."""
-    try:
+        if kind == "model":
+            match = None if hub_id(typed) else resolve_name(typed)
+            return match.id if match and match.matched == "name" else typed
+        if kind == "engine":
+            name = hardware_db.engine_facts(typed).id
+            return typed if engine_versions.in_name(typed) else name
         if mig.parsed(typed):
             hardware_db.load(typed)  # raises for a slice that the device does not have
             return typed
@@ -77,22 +73,8 @@ def _system(typed: str) -> str:
         return ""
 
 
-def _engine(typed: str) -> str:
-    """The name of an engine's profile; with a version as it was typed, "" for no engine's name."""
-    try:
-        name = hardware_db.engine_facts(typed).id
-    except RidgelineError:
-        return ""
-    return typed if engine_versions.in_name(typed) else name
-
-
-_MEANINGS = {"model": _model, "system": _system, "engine": _engine}
-
-
 def near_buttons(error: RidgelineError) -> None:
-    """Draw the names close to an unknown one, or those that it fits, each a button that
-    selects it.
-    """
+    """Draw a button for each name that is close to an unknown one, or that it fits."""
     if not isinstance(error, UnknownName) or error.kind not in _BOXES:
         return
     with st.container(horizontal=True):

@@ -1,6 +1,7 @@
 """Keys of addresses that earlier releases wrote, with their present parameters."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -10,12 +11,12 @@ from app.question.parameters import PARAMETERS
 OLD: Mapping[str, str] = {
     "sim_users": "concurrency",
     **{f"sim_{name}": name for name in PARAMETERS if name != "trace"},
-    "serving_tab": "part", "plan_hits": "prefix_hits", "plan_lora_rank": "lora_rank",
-    "plan_users": "concurrency", "plan_rate": "rate",
-    "serving_users": "concurrency", "serving_rate": "rate",
-    "plan_devices": "devices", "plan_kinds": "pools", "plan_rank": "rank", "plan_top": "top",
-    "plan_confidence": "confidence", "plan_simulate": "simulate", "plan_pays": "break_even",
-    "plan_cross_systems": "cross_systems",
+    **{f"plan_{name}": name for name in (
+        "lora_rank", "rate", "devices", "rank", "top", "confidence", "simulate", "cross_systems",
+        "free",
+    )},
+    "plan_users": "concurrency", "plan_hits": "prefix_hits", "plan_kinds": "pools",
+    "plan_pays": "break_even", "serving_users": "concurrency", "serving_rate": "rate",
     **dict.fromkeys(("plan_systems", "plan_system", "frontier_system", "compare_system", "compare"),
                     "systems"),
     **dict.fromkeys(("plan_engines", "plan_engine", "frontier_engines", "frontier_engine",
@@ -23,11 +24,10 @@ OLD: Mapping[str, str] = {
     **dict.fromkeys(("plan_weights", "frontier_weights"), "formats"),
     **dict.fromkeys(("plan_drafts", "plan_speculation"), "drafts"),
     "compare_model": "models", "compare_engine_version": "versions", "compare_use": "uses",
-    "plan_free": "free",
-    "frontier_devices": "devices", "frontier_targets": "target",
-    "sensitivity_change": "change", "sensitivity_targets": "target",
-    "compare_tab": "part", "sensitivity_tab": "part", "inside_phase": "phase",
-    "roofline_phases": "phase",
+    "frontier_devices": "devices", "sensitivity_change": "change",
+    **dict.fromkeys(("frontier_targets", "sensitivity_targets"), "target"),
+    **dict.fromkeys(("serving_tab", "compare_tab", "sensitivity_tab"), "part"),
+    **dict.fromkeys(("inside_phase", "roofline_phases"), "phase"),
     **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
     **dict.fromkeys(("report_samples", "measured_samples", "benchmark_samples"), "upload_samples"),
 }  # fmt: skip
@@ -98,10 +98,9 @@ def _load(kind: str, stated: Collection[str]) -> dict[str, str]:
 
 
 def _share(percent: str) -> str:
-    try:
+    with suppress(ValueError):
         return f"{float(percent) / 100:g}"
-    except ValueError:
-        return percent  # refused by the control, as typed
+    return percent  # refused by the control, as typed
 
 
 def _targets(said: Mapping[str, str]) -> str:

@@ -1,6 +1,4 @@
-"""A point of a chart, or a measured deployment, becomes the scenario: the sidebar's controls are
-set.
-"""
+"""A point of a chart, or a measured deployment, becomes the scenario in the sidebar."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +11,6 @@ from app.planning.families import Family
 from app.planning.space import DEGREES
 from app.wording.markdown import plain
 
-_OPENED = "opened_point"
 _WORDS, _NEXT = "opened_words", "next_scenario"
 #: Differences between curves of one chart, besides system, engine and degrees.
 _ASKED = ("model", "isl", "osl", "weights", "engine_version")
@@ -45,12 +42,11 @@ def clicked(key: str) -> list[Any]:
 
 
 def open_as_scenario(fields: Mapping[str, Any], words: str) -> None:
-    """Set the sidebar's controls; only from a callback, before the sidebar is drawn.
+    """Set the sidebar's controls when it is drawn next; a callback.
 
     words: of the point, for `opened_words`.
     """
-    set_controls(fields)
-    st.session_state[_OPENED] = True
+    st.session_state[_NEXT] = dict(fields)
     st.session_state[_WORDS] = words
 
 
@@ -62,7 +58,7 @@ def opened_words() -> str:
 
 def draw_opened() -> None:
     """Draw the whole page again after a click in a fragment: the sidebar is not part of it."""
-    if st.session_state.pop(_OPENED, False):
+    if _NEXT in st.session_state:
         st.rerun()
 
 
@@ -73,5 +69,5 @@ def set_at_next_run(fields: Mapping[str, Any]) -> None:
 
 
 def take_next() -> None:
-    """Set what `set_at_next_run` left, before the sidebar is drawn."""
+    """Set what a click or `set_at_next_run` left, before the sidebar is drawn."""
     set_controls(st.session_state.pop(_NEXT, {}))

@@ -5,6 +5,7 @@ that asks the Hugging Face hub for a model, which no other part of the dashboard
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from typing import Any, Literal
 
@@ -38,29 +39,17 @@ def own_texts(kind: Kind) -> dict[str, str]:
 
 
 def attach(setup: Setup) -> Setup:
-    """The setup with its own model and system, if it names such, and the visitor's data folder.
-
-    Raises:
-        RidgelineError: as `config_of`.
-    """
-    s = setup.scenario
-    folder, state = visitor.own_edition()
-    return replace(
-        setup,
-        model_config=config_of(s.model),
-        system_yaml=own_texts("systems").get(s.system, ""),
-        own_folder=folder,
-        own_edition=state,
-    )
+    """The setup with its own model and system, if it names such, and the visitor's data folder."""
+    s, (folder, state) = setup.scenario, visitor.own_edition()
+    system = own_texts("systems").get(s.system, "")
+    setup = replace(setup, model_config=config_of(s.model), system_yaml=system)
+    return replace(setup, own_folder=folder, own_edition=state)
 
 
 def config_of(model: str) -> str:
     """The config.json that a name stands for: the visitor's, or a hub model's in the hub's cache.
 
     "" for a shipped name, and for a hub model that is not here.
-
-    Raises:
-        RidgelineError: a malformed hub address, a file of the cache that cannot be read.
     """
     if text := own_texts("models").get(model):
         return text
@@ -74,12 +63,11 @@ def keep(kind: Kind, name: str, content: bytes | str, place: str = "") -> None:
 
     place: where it was given, the kind's own form by default.
     """
-    outcome: Outcome
+    key = f"{_OUTCOME}{place or kind}"
     try:
-        outcome = add(kind, name, content)
+        st.session_state[key] = add(kind, name, content)
     except RidgelineError as error:
-        outcome = error
-    st.session_state[f"{_OUTCOME}{place or kind}"] = outcome
+        st.session_state[key] = error
 
 
 def is_read(place: str) -> bool:
@@ -98,11 +86,7 @@ def show_outcome(kind: Kind, place: str = "") -> None:
 
 
 def add(kind: Kind, name: str, content: bytes | str) -> str:
-    """Check a definition and store it for the session; returns the name by which it is selected.
-
-    Raises:
-        RidgelineError: it is not a model or system that can be read.
-    """
+    """Check a definition and store it for the session; returns the name by which it is selected."""
     words = _decoded(name, content)
     if kind == "models":
         config = parse_config(words)
@@ -128,11 +112,7 @@ def _decoded(name: str, content: bytes | str) -> str:
 
 def choose(kind: Kind, label: str) -> Callable[[], None]:
     """A callback that puts a model or system of this name into the scenario."""
-
-    def chosen() -> None:
-        st.session_state["model" if kind == "models" else "system"] = label
-
-    return chosen
+    return partial(st.session_state.update, {kind.removesuffix("s"): label})
 
 
 def system_yaml(name: str, figures: Mapping[str, float]) -> str:
@@ -142,13 +122,9 @@ def system_yaml(name: str, figures: Mapping[str, float]) -> str:
     """
     slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())[:60]
     document: dict[str, Any] = {
-        "id": slug or "my-system",
-        "name": name or "My system",
-        "vendor": "own",
-        "kind": "gpu",
-        "family": "own",
-        "sources": {"form": {"title": "Typed into the dashboard"}},
-    }
+        "id": slug or "my-system", "name": name or "My system", "vendor": "own", "kind": "gpu",
+        "family": "own", "sources": {"form": {"title": "Typed into the dashboard"}},
+    }  # fmt: skip
     stated = {path: value for path, value in figures.items() if value}
     if "links.scale_up.gb_per_s" not in stated:
         stated = {path: v for path, v in stated.items() if not path.startswith("links.")}
@@ -158,8 +134,7 @@ def system_yaml(name: str, figures: Mapping[str, float]) -> str:
         for parent in parents:
             place = place.setdefault(parent, {})
         place[last] = {"value": value, "source": "form", "kind": "assumed", "note": "as typed"}
-    tier = document.get("links", {}).get("scale_up")
-    if tier:
+    if tier := document.get("links", {}).get("scale_up"):
         tier["name"] = "scale-up link"
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
@@ -168,11 +143,7 @@ _ERROR = "hub_error"
 
 
 def ask_button(model: str) -> None:
-    """Draw the button if `model` is a hub address whose config is not cached.
-
-    Raises:
-        InvalidValue: it begins like an address but is invalid.
-    """
+    """Draw the button if `model` is a hub address whose config is not cached."""
     if hub_id(model) is None or shipped_page(model) or config_of(model):
         return
     st.button(

@@ -37,10 +37,7 @@ class Phrase:
 
 
 PHRASES: Mapping[str, Phrase] = {
-    "load": Phrase(
-        "Load", LOADS, "16 users, 20/s, batch 8 or trace",
-        page_text("loads"),
-    ),
+    "load": Phrase("Load", LOADS, "16 users, 20/s, batch 8 or trace", page_text("loads")),
     "lengths": Phrase(
         "Lengths in / out", ("isl", "osl"), "2k / 500", "Input and output tokens per request.",
     ),
@@ -53,11 +50,7 @@ NAMES = tuple(name for phrase in PHRASES.values() for name in phrase.names)
 
 
 def box(key: str, place: Any = st) -> dict[str, Any]:
-    """Draw a box of `PHRASES`; returns the values of its parameters, by name.
-
-    Raises:
-        InvalidValue: the typed text, or the link's, is not a value.
-    """
+    """Draw a box of `PHRASES`; returns the values of its parameters, by name."""
     phrase, before = PHRASES[key], f"{key}_before"
     texts = _texts(phrase.names)
     shown = _shown(key, texts)
@@ -147,10 +140,9 @@ def _shown(key: str, texts: Mapping[str, str]) -> str:
 
 
 def _short(text: Any) -> str:
-    try:
+    with suppress(ValueError):
         return short(literals.number(str(text)))
-    except ValueError:
-        return str(text)
+    return str(text)
 
 
 def _parsed(key: str, text: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Scenarios pinned for comparison, stored as text in the address, so that a link restores them."""
 
 import json
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -69,19 +70,17 @@ def pinned_scenarios() -> list[dict[str, Any]]:
 
 def parsed(text: str) -> list[dict[str, Any]]:
     """The pins in the text of an address; invalid ones are left out."""
-    try:
+    with suppress(ValueError, RecursionError):
         pins = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return [pin for pin in pins if is_scenario(pin)][:MOST] if isinstance(pins, list) else []
+        return [pin for pin in pins if is_scenario(pin)][:MOST] if isinstance(pins, list) else []
+    return []
 
 
 def is_scenario(changed: object) -> bool:
     """Whether a stored object has the fields of a scenario."""
-    try:
+    with suppress(RidgelineError):
         return isinstance(changed, dict) and bool(setup_from(changed))
-    except RidgelineError:
-        return False
+    return False
 
 
 def _save(pins: list[dict[str, Any]]) -> None:

@@ -1,5 +1,6 @@
 """The planner's answers on a page: in closed form at once, simulated by a job; cached."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,17 +21,10 @@ from genz_core.errors import RidgelineError
 
 Curves = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
 _ANSWERED = "plan_answered"
-_PRICED, _SIMULATED, _CHANGES = "plan_priced", "plan_simulated", "plan_changes"
-_CURVES = "frontier_curves"
 
 
 def in_closed_form(searched: Searched) -> Planned | None:
-    """The answer to a question without any simulation; None while a job prices its space, with its
-    progress drawn.
-
-    Raises:
-        RidgelineError: as `app.decide.plan_query`.
-    """
+    """The answer without any simulation; None while a job prices its space, with its progress."""
     targets_of(searched.query())  # refuses invalid questions before anything is queued
     asked = searched.in_closed_form
     if _shapes(searched) <= searching.PLAN_AT_ONCE:
@@ -46,24 +40,13 @@ def in_closed_form(searched: Searched) -> Planned | None:
 
 
 def simulated(searched: Searched) -> Planned | None:
-    """The answer to a question whose candidates are priced, its plans simulated; None while a job
-    simulates them, with its progress drawn.
-
-    Raises:
-        RidgelineError: the job failed or was cancelled.
-    """
-    given = searched, _priced(searched)
-    title = "Simulating the plans"
-    return shared_result(_SIMULATED, searching.planned_as_job, searched, title, given)
+    """The answer with its plans simulated; None while a job does that, with its progress."""
+    given, title = (searched, _priced(searched)), "Simulating the plans"
+    return shared_result("plan_simulated", searching.planned_as_job, searched, title, given)
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
-    """The document of the deployment stated in a question, under the searched load; targets are
-    ignored.
-
-    Raises:
-        RidgelineError: it cannot be priced.
-    """
+    """The document of a question's own deployment under the searched load, without targets."""
     degrees = {name: getattr(question, name) for name in DEGREES}
     devices = question.tp * question.pp * question.dp * question.replicas
     stated = searched.with_question(
@@ -83,18 +66,17 @@ def _priced(searched: Searched) -> Priced | None:
     if _shapes(searched) <= searching.PLAN_AT_ONCE:
         return _quickly_priced(searched.untargeted)
     asked = searched.untargeted
-    return shared_result(_PRICED, searching.price_as_job, asked, "Planning", lane=PRICING)
+    return shared_result("plan_priced", searching.price_as_job, asked, "Planning", lane=PRICING)
 
 
 def _shapes(searched: Searched) -> float:
     """Number of degrees to price; 0 for a question that cannot be priced, which says why."""
     setup = searched.setup
     precisions = tuple(setup.scenario.precisions.items())
-    try:
+    with suppress(RidgelineError):
         model = caches.model_of(setup.scenario.model, setup.model_config, precisions)
         return searched.shapes(experts_of(model))
-    except RidgelineError:
-        return 0
+    return 0
 
 
 @caches.by_setup(8)
@@ -103,20 +85,13 @@ def _quickly_priced(searched: Searched) -> Priced:
 
 
 def frontier_curves(many: Several) -> Curves | None:
-    """The curves of the families of questions; None while a job prices them, with its progress
-    drawn.
-
-    Raises:
-        RidgelineError: as `app.decide.plan_query.curves_as_job`.
-    """
+    """The curves of the families of questions; None while a job prices them, with its progress."""
     title = "Pricing every load"
-    return shared_result(_CURVES, searching.curves_as_job, many, title, lane=PRICING)
+    return shared_result("frontier_curves", searching.curves_as_job, many, title, lane=PRICING)
 
 
 def with_changes(searched: Searched, planned: Planned) -> Planned:
-    """An answer without a plan, completed with changes that would allow one; a job finds them, with
-    its progress drawn meanwhile.
-    """
+    """An answer without a plan, with changes that would allow one once a job has found them."""
     title = "Looking for changes that would allow a plan"
-    found = shared_result(_CHANGES, searching.changes_as_job, searched, title)
+    found = shared_result("plan_changes", searching.changes_as_job, searched, title)
     return planned if found is None else planned.with_changes(found)

@@ -32,8 +32,7 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.FORMATS: ("kv", "moe_weights", "activations", "compute"),
     groups.DEGREES: (
         "pp", "dp", "ep", "moe_tp", "cp", "micro_batches", "sequence_parallel", "placement",
-        "expert_imbalance",
-        "redundant_experts", "overlap", "replicas", "router", "front_ends",
+        "expert_imbalance", "redundant_experts", "overlap", "replicas", "router", "front_ends",
     ),
     groups.ENGINE: ("engine_version", *in_group(groups.ENGINE)),
     groups.CACHE: (
@@ -46,9 +45,7 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.INPUTS: in_group(groups.INPUTS),
     groups.TARGETS: ("ttft_target_s", "tpot_target_s", "e2e_target_s"),
     groups.POOL: in_group(groups.POOL),
-    groups.WHAT_IF: (
-        *in_group(groups.WHAT_IF), "price",
-    ),
+    groups.WHAT_IF: (*in_group(groups.WHAT_IF), "price"),
 }  # fmt: skip
 
 
@@ -65,9 +62,6 @@ def control(
 
     place: Streamlit container.  options: texts to choose among if the parameter declares none.
      more: arguments of the widget that replace the defaults.
-
-    Raises:
-        InvalidValue: its text is not a value of the parameter.
     """
     one = PARAMETERS[name]
     label = label or one.title
@@ -95,8 +89,7 @@ def several(
 ) -> tuple[str, ...]:
     """Draw the box for several values of a parameter; returns the chosen ones.
 
-    question: the sidebar's, whose value is shown in the empty box.  options, more: as for
-    `control`.
+    question: the sidebar's, whose value an empty box shows.  options, more: as for `control`.
     """
     one = PARAMETERS[name]
     options = options or _options(one)
@@ -170,9 +163,6 @@ def drawer(
 
     opened: whether the drawer is open; if not, only groups in use are drawn.  changed: arguments of
     single controls that replace the defaults, by parameter.
-
-    Raises:
-        InvalidValue: as `control`.
     """
     values: dict[str, Any] = {}
     for title, names in DRAWER.items():

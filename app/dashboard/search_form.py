@@ -3,7 +3,8 @@
 A page reads it with `space`, or with `searched` together with the sidebar's question.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -82,9 +83,6 @@ def drawer(question: Question, *, opened: bool) -> None:
     """Draw the group, collapsed unless it is in use, and store its space for the page.
 
     opened: whether the drawer that contains it is open.
-
-    Raises:
-        InvalidValue: a text that is not a value of its parameter.
     """
     used = any(_is_used(key) for key in keys())
     first = st.session_state.setdefault(f"{_OPEN}_at_first", used)
@@ -126,13 +124,10 @@ def take_lists() -> None:
 def opener() -> None:
     """Draw the button that opens the group."""
     st.button(
-        "Choose", key="open_search", icon=":material/tune:", type="tertiary", on_click=_unfold,
+        "Choose", key="open_search", icon=":material/tune:", type="tertiary",
+        on_click=st.session_state.update, args=({"more_open": True, _OPEN: True},),
         help=page_text("search"),
     )  # fmt: skip
-
-
-def _unfold() -> None:
-    st.session_state.update({"more_open": True, _OPEN: True})
 
 
 def space() -> Space:
@@ -161,11 +156,10 @@ def _options(name: str, question: Question) -> dict[str, Any]:
     """Options of a box whose parameter declares none."""
     if name != "engine_version":
         return {}
-    try:
+    names: Sequence[str] = ()
+    with suppress(RidgelineError):  # said by the page
         usual = hardware_db.engines_for(find_system(question.system))[0]
         names = measured_versions(question.engine or usual)
-    except RidgelineError:  # said by the page
-        names = []
     return {"options": names, "accept_new_options": True}
 
 
@@ -201,11 +195,7 @@ def own_systems() -> tuple[tuple[str, str], ...]:
 
 
 def searched(setup: Setup) -> Searched:
-    """The sidebar's question with its search space.
-
-    Raises:
-        RidgelineError: an invalid typed value.
-    """
+    """The sidebar's question with its search space."""
     chosen = space()
     question = replace(kept(under_load(setup.scenario), _SEARCHED), **chosen.pools)
     question = freed(question) if chosen.free else question

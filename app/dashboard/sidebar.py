@@ -1,7 +1,7 @@
 """The scenario's controls in the sidebar; each is bound to the address, so a link restores it."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import streamlit as st
@@ -41,9 +41,7 @@ from genz_core.models.model_kinds import check_generates
 
 
 def sidebar() -> None:
-    """Draw unreadable files of the user and the scenario's controls; store their setup, or its
-    error, for the page.
-    """
+    """Draw unreadable files and the scenario's controls; store their setup, or its error."""
     old_links.take()
     search_form.take_lists()
     open_point.take_next()
@@ -103,8 +101,7 @@ def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:
     """A static batch to draw; if it cannot run, the page stops with the reason.
 
-    With the switch "If it fitted" it is priced as if its memory were large enough, and every chart
-    is marked.
+    With the switch "If it fitted" its memory is large enough, and every chart is marked.
     """
     say_unread(resolved)
     shown = runnable(setup, str(estimate.status[0]), estimate.message(), setup.scenario.batch)
@@ -117,9 +114,6 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
     """`gated` for a setup under its load: the setup that is drawn, the load and its figures.
 
     switch: whether the page has the switch "If it fitted".
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
     """
     load = load_of(setup)
     setup = under(setup, load)
@@ -210,11 +204,10 @@ def _apply_preset(values: Mapping[str, Any]) -> None:
 
 def _public_rent(system: str) -> str:
     """The text of the empty rent box: the system's public price, if it has one."""
-    try:
-        price = find_system(system).price_usd_per_hour
-    except RidgelineError:  # said by the page
-        price = None
-    return "none known" if price is None else f"{price:.2f}, as published"
+    with suppress(RidgelineError):  # said by the page
+        if price := find_system(system).price_usd_per_hour:
+            return f"{price:.2f}, as published"
+    return "none known"
 
 
 def describe(setup: Setup) -> str:

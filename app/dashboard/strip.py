@@ -17,6 +17,7 @@ from app.dashboard.completion import complete
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import controls, set_controls
 from app.dashboard.search_form import AMONG, NUMBERS
+from app.line.largest_load import with_largest_load
 from app.line.line import Line
 from app.line.line_parser import LONGEST, read
 from app.line.line_text import written
@@ -51,8 +52,7 @@ _EXAMPLE = "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms"
 
 
 def begin(page: str) -> None:
-    """Draw the strip of a page before its content; it shows the sidebar's question until the page
-    calls `say`.
+    """Draw the strip of a page, with the sidebar's question until the page calls `say`.
 
     page: its address.
     """
@@ -89,9 +89,7 @@ def go(page: str) -> None:
 
 
 def _to_address(state: Mapping[str, Any]) -> None:
-    """Write values of controls that are not drawn yet into the address, from which they take
-    them.
-    """
+    """Write values into the address, from which controls that are not drawn yet take them."""
     for name, value in state.items():
         with suppress(StreamlitAPIException):  # of a control that writes its value itself
             if isinstance(value, list):
@@ -185,7 +183,7 @@ def _replace(one: Unread, name: str) -> None:
 def _take() -> None:
     """Set the controls from the line in the box, or store the error; a callback."""
     try:
-        line = read(st.session_state[_LINE]).understood()
+        line = with_largest_load(read(st.session_state[_LINE]).understood())
         state = _state(line)
     except RidgelineError as error:
         st.session_state[_REFUSED] = error

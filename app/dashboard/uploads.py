@@ -1,8 +1,9 @@
 """Files uploaded to any page, and the shipped samples: one list, each read once."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from app.benchmarks.upload_parsing import SentResult
 from app.dashboard.caches import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import say_error
+from app.dashboard.widgets import saying_errors
 from app.jobs import READING
 from app.measuring.report_reading import reads_quickly
 from app.wording.markdown import plain
-from genz_core.errors import ReportError, RidgelineError
+from genz_core.errors import ReportError
 from hardware_db import yaml_document
 from profilers import PhasePattern, Report
 from profilers.serving_results import ServingMeasurement, server_log
@@ -66,9 +67,7 @@ class Uploaded:
         return bool(self.reports or self.results or self.logs or self.others)
 
     def first(self, kind: Kind, part: str) -> SentFile | None:
-        """The first file of a kind, for a part of a page that uses one; draws a note on the
-        others.
-        """
+        """The first file of a kind, for a part that uses one; draws a note on the others."""
         sent = [one for _, _, one in self.of_kind(kind)]
         if len(sent) > 1:
             names = ", ".join(plain(one.name) for one in sent[1:])
@@ -116,20 +115,17 @@ def picker(key: str, samples: Collection[str] = tuple(_SAMPLES)) -> Uploaded:
 
 def _put(found: Uploaded, file_id: str, sent: SentFile) -> None:
     """Read a file and add it in place to those of its kind; draws its error or progress."""
-    try:
+    with saying_errors():
         read = _read(_digest(file_id, sent.content), sent)
-    except RidgelineError as error:
-        say_error(error)
-        return
-    if isinstance(read, Report):
-        found.reports[_unlike(sent.name, found.reports)] = read
-    elif isinstance(read, list):
-        name = _unlike(sent.name, found.results)
-        found.results[name] = SentResult(sent.name, sent.content), read
-    elif isinstance(read, ServerLog):
-        found.logs.append(read)
-    elif read is not None:
-        found.others.append((file_id, read, sent))
+        if isinstance(read, Report):
+            found.reports[_unlike(sent.name, found.reports)] = read
+        elif isinstance(read, list):
+            name = _unlike(sent.name, found.results)
+            found.results[name] = SentResult(sent.name, sent.content), read
+        elif isinstance(read, ServerLog):
+            found.logs.append(read)
+        elif read is not None:
+            found.others.append((file_id, read, sent))
 
 
 def _read(digest: str, sent: SentFile) -> Found | None:
@@ -158,11 +154,10 @@ def _by_job(key: str, sent: SentFile) -> Found | None:
     return found
 
 
-def _unlike(name: str, taken: Iterable[str]) -> str:
+def _unlike(name: str, taken: Collection[str]) -> str:
     """The name, with a number if another upload has the same name."""
-    known = set(taken)
-    numbered = (f"{name} ({number})" for number in range(2, len(known) + 3))
-    return name if name not in known else next(n for n in numbered if n not in known)
+    numbered = (name if number == 1 else f"{name} ({number})" for number in count(1))
+    return next(one for one in numbered if one not in taken)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -189,18 +184,15 @@ def _shared(key: str, brought: list[_Upload], sampled: bool) -> list[_Upload]:
     names = ", ".join(plain(name) for _, name, _ in before)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"Uploaded before: {names}")
-        st.button("Forget", on_click=_forget, key=f"{key}_forget", type="tertiary")
+        st.button("Forget", on_click=st.session_state.pop, args=(_BROUGHT, None),
+                  key=f"{key}_forget", type="tertiary")  # fmt: skip
     return before
 
 
 def _taken_out(key: str) -> None:
     """Forget the shared files once the visitor removes the last one from the box; a callback."""
     if not st.session_state.get(f"{key}_files"):
-        _forget()
-
-
-def _forget() -> None:
-    st.session_state.pop(_BROUGHT, None)
+        st.session_state.pop(_BROUGHT, None)
 
 
 def pattern_box() -> None:
@@ -212,10 +204,8 @@ def pattern_box() -> None:
             for phase in ("prefill", "decode")
             if (typed := st.text_input(phase.capitalize(), key=f"pattern_{phase}", max_chars=200))
         ]
-        try:
+        st.session_state["phase_patterns"] = profilers.DEFAULT_PHASES
+        with saying_errors():
             for pattern in own:
                 pattern.compiled()
-        except RidgelineError as error:
-            st.error(plain(error))
-            own = []
-    st.session_state["phase_patterns"] = (*own, *profilers.DEFAULT_PHASES)
+            st.session_state["phase_patterns"] = (*own, *profilers.DEFAULT_PHASES)

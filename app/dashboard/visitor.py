@@ -41,11 +41,9 @@ def own_edition() -> tuple[str, str]:
 
 def keeping() -> str:
     """Where this visitor's data are stored, as text."""
-    if own_folder() is None:
-        return (
-            "in the data folder of this server" if rights_here().shared else "in your data folder"
-        )
-    return "for you alone" if identity() else "for this session alone"
+    if own_folder():
+        return "for you alone" if identity() else "for this session alone"
+    return "in the data folder of this server" if rights_here().shared else "in your data folder"
 
 
 def may_measure(command: str) -> bool:
@@ -78,9 +76,7 @@ def identity() -> str:
 
 
 def admit() -> None:
-    """Let the visitor in; if login is required and the visitor has not logged in, draw only the
-    login.
-    """
+    """Let the visitor in; before a required login, draw only the login."""
     logged_in = st.user.get("is_logged_in")  # None: no provider is configured
     if logged_in:
         with st.sidebar:

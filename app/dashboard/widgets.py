@@ -1,6 +1,4 @@
-"""Widgets used by several pages: a card, a titled table of errors, parity with an error
-histogram.
-"""
+"""Widgets of several pages: cards, choices, sentences, tables of errors."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -71,9 +69,7 @@ def say_each(
 
 @contextmanager
 def saying_errors() -> Iterator[None]:
-    """Draw the error of what is inside as its sentence; what follows the block is drawn all the
-    same.
-    """
+    """Draw the error of the block as its sentence; what follows the block is drawn too."""
     try:
         yield
     except RidgelineError as error:
@@ -115,9 +111,6 @@ def slide(label: str, least: float, most: float, usual: float, key: str, **more:
     """Draw a slider, bound to the address; returns its number.
 
     more: arguments of `st.slider`.
-
-    Raises:
-        InvalidValue: the link's value is not a number in its range.
     """
     said = st.query_params.get(key)
     try:
@@ -150,19 +143,18 @@ def draw_tabs(tabs: Mapping[str, Callable[[], object]], key: str, **more: Any) -
 def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
     """Draw a table with a title, or a sentence if the fit that writes it has not run."""
     st.subheader(title, anchor=False)
-    if rows:
-        shown = pd.DataFrame(rows).dropna(axis=1, how="all")
-        if "metric" in shown:
-            shown["metric"] = shown["metric"].replace(_METRICS, regex=True)
-        headings = {
-            name: st.column_config.Column(label, help=meaning)
-            for name, (label, meaning) in HEADINGS.items()
-            if name in shown
-        }
-        draw_table(shown, key, height="auto", column_config=headings)
-    else:
+    if not rows:
         st.caption("Not available: the fit that produces this table has not been run.")
-    if caption and rows:
+        return
+    shown = pd.DataFrame(rows).dropna(axis=1, how="all")
+    if "metric" in shown:
+        shown["metric"] = shown["metric"].replace(_METRICS, regex=True)
+    headings = {
+        name: st.column_config.Column(label, help=meaning)
+        for name, (label, meaning) in HEADINGS.items()
+    }
+    draw_table(shown, key, height="auto", column_config=headings)
+    if caption:
         st.caption(caption)
 
 
@@ -172,8 +164,9 @@ def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str
     points, by: as for `app.charts.parity.parity`.
     """
     look = export.look()
-    figure = parity.parity(points, by, f"{title}, by {by}", look)
-    spread = parity.error_histogram(points, "Spread of the errors", look)
-    figures = {"parity": figure, "errors": spread}
+    figures = {
+        "parity": parity.parity(points, by, f"{title}, by {by}", look),
+        "errors": parity.error_histogram(points, "Spread of the errors", look),
+    }
     export.beside(key, figures, (3, 2))
     return figures

@@ -1,5 +1,6 @@
 """Economics in lines for a terminal."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -31,17 +32,19 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
         span = f" ({trust(found)})" if trust(found) else ""
         yield (
             f"{way}: {quantities.dollars(found['usd_per_device_hour'])} a device-hour; "
-            f"{quantities.dollars(found['usd_per_mtok'])}{span} a million output tokens, all cost "
-            f"over them; split by time in {quantities.dollars(found['usd_per_mtok_in'])}, cached "
-            f"{quantities.dollars(found['usd_per_mtok_cached'])}, out "
-            f"{quantities.dollars(found['usd_per_mtok_out'])}, blended "
+            f"{quantities.dollars(found['usd_per_mtok'])}{span} per million output tokens if they "
+            "bear the whole cost; with the cost split by time, per million tokens of input "
+            f"{quantities.dollars(found['usd_per_mtok_in'])}, of cached input "
+            f"{quantities.dollars(found['usd_per_mtok_cached'])}, of output "
+            f"{quantities.dollars(found['usd_per_mtok_out'])}, of both "
             f"{quantities.dollars(found['usd_per_mtok_blended'])}"
         )
         for name, day in found["day"].items():
             yield (
                 f"  {name}: {quantities.percent(day['utilisation'])} used, "
                 f"{quantities.dollars(day['usd'])} a day, "
-                f"{quantities.dollars(day['usd_per_mtok_blended'])} per million tokens"
+                f"{quantities.dollars(day['usd_per_mtok_blended'])} per million tokens of input "
+                "and output"
             )
         if api := found["api"]:
             rate = api["break_even_requests_per_s"]
@@ -50,23 +53,40 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
         yield "no cost: state a price of a device-hour, or a capex"
     if energy["power_w"]:
         yield (
-            f"energy: {energy['power_w']:,.0f} W a device, {energy['joules_per_token']:.3g} J a "
-            f"token, {energy['site_joules_per_token']:.3g} J at the site: with "
+            f"energy: {energy['power_w']:,.0f} W per device, {energy['joules_per_token']:.3g} J "
+            f"per output token; of the site {energy['site_joules_per_token']:.3g} J, with "
             f"{energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W of network "
-            f"a device, x {energy['pue']:g}"
+            f"per device, times a PUE of {energy['pue']:g}"
         )
+        if limit := _at_design_power(named):
+            yield limit
         measured = f"measured ({energy['measured_by'] or 'as stated'}), " * energy["measured"]
         shares = ", ".join(f"{name} {w:,.0f} W" for name, w in (energy["by_part_w"] or {}).items())
-        yield f"  {measured}modelled share of {shares}" if shares else f"  {measured.strip(', ')}"
+        yield f"  {measured}modelled shares: {shares}" if shares else f"  {measured.strip(', ')}"
         if caps := energy["caps"]:
             at = min(range(len(caps["cap_w"])), key=lambda i: caps["joules_per_token"][i])
             output = caps["output_tokens_per_s"][at] / caps["output_tokens_per_s"][-1]
-            least = f"{caps['joules_per_token'][at]:.3g} J, at {quantities.percent(output)}"
             yield (
-                f"  under a cap of {caps['cap_w'][at]:,.0f} W a token takes the least, "
-                f"{least} of the output"
+                f"  least energy per output token: {caps['joules_per_token'][at]:.3g} J, under a "
+                f"power cap of {caps['cap_w'][at]:,.0f} W, at {quantities.percent(output)} of the "
+                "throughput"
             )
     if energy["carbon_g_per_mtok"]:
-        yield f"carbon: {energy['carbon_g_per_mtok']:,.3g} g a million tokens"
+        yield f"carbon: {energy['carbon_g_per_mtok']:,.3g} g per million output tokens"
     for name, words in named["assumed"].items():
         yield f"note: {name}: {words}"
+
+
+def _at_design_power(named: Mapping[str, Any]) -> str:
+    """The energy of an output token as `estimate`, `serve` and `plan` state it, "" if no design
+    power is known.
+    """
+    running = named["operation"]
+    tokens = running["requests_per_s"] * running["osl"]
+    watts = running["tdp_w"]
+    if not (tokens > 0.0 and math.isfinite(watts)):
+        return ""
+    return (
+        f"  at most {watts * running['devices'] / tokens:.3g} J, at the design power of "
+        f"{watts:,.0f} W per device: the figure of estimate, serve and plan"
+    )

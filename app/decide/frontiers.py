@@ -1,5 +1,7 @@
 """What systems, engines and formats can reach: every load at every degree, and the frontier."""
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -18,7 +20,7 @@ from app.scenario.intervals import beside, bounds_of_load, of_throughput
 from app.scenario.served_rows import served
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import RidgelineError
-from genz_core.types import Array
+from genz_core.types import Array, Mask
 
 #: Numbers of open requests of a replica, half an octave apart.
 _USERS: Array = np.unique(np.round(np.exp2(np.arange(0, 12.5, 0.5))))
@@ -26,6 +28,7 @@ _TRIED = 4  # most degrees that are priced anew at a speed
 #: Relative distance from the best on its line, beyond which a degree is not priced anew: several
 #: times the error of a straight line between two loads.
 _NEAR = 0.1
+_BETWEEN = 24  # loads that are priced anew between two of a curve, for the largest one
 _NEAREST = 8  # number of measured runs at other lengths that are shown where there is none at these
 _RUNNING = 1.001  # ratio of users to running requests above which users wait
 
@@ -187,6 +190,32 @@ def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | N
         return None
     best = int(np.argmax(np.where(good, -values if y.smaller else values, -np.inf)))
     return {name: float(column[best]) for name, column in columns.items()}
+
+
+def most_users(curve: Curve, met: Callable[[Mapping[str, Array]], Mask]) -> dict[str, Array]:
+    """The largest load of each degree of a family that meets a condition and runs without waiting.
+
+    Loads between those of the curve are priced anew, not interpolated.
+
+    Args:
+        met: of columns, whether each point meets the condition.
+
+    Returns:
+        Columns, one number per degree; degrees that meet it at no load are left out.
+    """
+    good = met(curve.columns)
+    if not good.any():
+        return {}
+    degrees = np.stack([curve.columns[name][good] for name in DEGREES])
+    each, which = np.unique(degrees, axis=1, return_inverse=True)
+    low = np.zeros(each.shape[1])
+    np.maximum.at(low, which.ravel(), curve.columns["users"][good])
+    tried = np.floor(low[:, None] * np.geomspace(1.0, math.sqrt(2.0), _BETWEEN))
+    columns = _priced(curve.family, np.repeat(each, _BETWEEN, axis=1), tried.ravel())
+    runs = (columns["ok"] > 0) & (columns["users"] <= columns["running"] * _RUNNING)
+    fits = (met(columns) & runs).reshape(tried.shape)
+    best = np.where(fits, tried, 0.0).argmax(axis=1) + np.arange(len(low)) * _BETWEEN
+    return {name: column[best] for name, column in columns.items()}
 
 
 def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:

@@ -75,16 +75,17 @@ def sentences(named: Named) -> list[str]:
     lines = []
     for phase, ridge in named["ridges"].items():
         for name, place in ridge["crossings"].items():
-            size = ridge["size"].replace("_", " ")
+            size = "sequences" if ridge["size"] == "batch" else "prompt tokens"
             words = "the whole step" if name == "all" else name
             where = (
-                f"memory traffic limits up to {size} {ridge['largest']:,.0f}"
+                f"limited by memory traffic up to {ridge['largest']:,.0f} {size}"
                 if place is None
-                else f"arithmetic takes over at {size} {place:,.0f}"
+                else f"limited by arithmetic from {place:,.0f} {size} on"
             )
             lines.append(f"{phase}, {words}: {where}")
     for resource, factor in named.get("needed", {}).get("factors", {}).items():
-        words = RESOURCES.get(resource, "all of them together")
-        amount = "even 64 times is not enough alone" if factor is None else f"{factor:.3g} x"
-        lines.append(f"{', '.join(named['targets'])} needs of {words}: {amount}")
+        alone = resource in RESOURCES
+        amount = "more than 64" if factor is None else f"{factor:.3g}"
+        what = f"the {RESOURCES[resource].casefold()} alone" if alone else "all of them together"
+        lines.append(f"{', '.join(named['targets'])} needs {amount} times {what}")
     return lines

@@ -20,6 +20,7 @@ _NODES = ("node", "nodes", "server", "servers", "machine", "machines", "host", "
 _OF = ("of", "with", *_TIMES)
 _UP_TO = ("up to", "at most", "upto")
 _HOW_MANY = ("how many", "minimum number of", "minimum", "fewest")
+_WHICH = ("cheapest", "cheaper", "best", "which", "what")
 #: Most devices among which "how many h100" is answered.
 _SEARCHED = 64
 #: Most devices in one line.
@@ -60,6 +61,14 @@ def count(rest: Sequence[str], stated: Stated) -> int:
         return found
     stated.say_devices(least or most, most)
     return start + taken
+
+
+def any_system(rest: Sequence[str], stated: Stated) -> int:
+    """Read a question for the system: "cheapest gpu", "which device is cheapest"."""
+    if joined(rest) not in _WHICH or joined(rest, 1, 1) not in DEVICES:
+        return 0
+    stated.any_system = stated.searches = True
+    return 2
 
 
 def how_many(rest: Sequence[str], stated: Stated) -> int:

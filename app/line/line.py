@@ -16,7 +16,8 @@ class Line:
     """The parsed content of a line.
 
     given: values by parameter, several of one as a tuple if the verb chooses among them.
-    verb: the one that it asks for.  notes: sentences on the interpretation of names.  unread: the
+    verb: the one that it asks for.  asks_users: whether it asks for the largest number of users.
+    notes: sentences on the interpretation of names.  unread: the
     words that were not understood.
     """
 
@@ -25,6 +26,7 @@ class Line:
     given: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unread: tuple[Unread, ...] = ()
+    asks_users: bool = False
 
     def understood(self) -> Line:
         """This line.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from app.line.largest_load import with_largest_load
 from app.line.line import Line
 from app.line.line_parser import read
 from app.line.sentence import sentence, words
@@ -74,14 +75,15 @@ def answer(text: str, sources: Sources = dict, *, on_error: OnError = "raise") -
     Raises:
         RidgelineError: a part of the line is not understood, or the verb refuses it.
     """
-    line = readable(text)
+    line = readable(text, sources)
     query = ask(line.verb, line.given, sources)
     more = {"on_error": on_error} if "on_error" in extras_of(line.verb) else {}
     return Answered(line, query, resolve_name(_VERBS[line.verb])(query, **more))
 
 
-def readable(text: str) -> Line:
-    """The parsed line, if it can be answered; a plan without a load is of one user.
+def readable(text: str, sources: Sources = dict) -> Line:
+    """The parsed line, if it can be answered: with the largest number of users if it asks for that;
+    otherwise a plan without a load is of one user.
 
     Raises:
         InvalidValue: a part of it is not understood, or it names no model.
@@ -89,6 +91,7 @@ def readable(text: str) -> Line:
     line = read(text).understood()
     if "model" not in line.given:
         raise InvalidValue(f"the line {literals.brief(text)} needs a model: name one in it")
+    line = with_largest_load(line, sources)
     if line.verb == "plan" and not set(LOADS) & set(line.given):
         return replace(
             line,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from app.line import device_words, load_words, parameter_words, target_words
 from app.line.line import Line
+from app.line.presets import MOST_OF_SHORTLIST, SHORTLIST, SHORTLIST_NOTE
 from app.line.stated_words import Stated
 from app.line.unread import Unread, not_understood
 from app.line.verb import ASKED, suggested
@@ -24,7 +25,9 @@ _RULES: tuple[Rule, ...] = (
     target_words.target,
     target_words.limit,
     target_words.speed,
+    device_words.any_system,
     parameter_words.any_of,
+    load_words.most_users,
     device_words.how_many,
     load_words.preset,
     parameter_words.option,
@@ -56,10 +59,16 @@ def read(text: str) -> Line:
     named = joined(found) if joined(found) in ASKED else ""
     stated, unread = _stated(found[1:] if named else found)
     values = stated.values()
+    if stated.any_system and "system" not in values:
+        values |= {"system": SHORTLIST}
+        stated.notes.append(SHORTLIST_NOTE)
+        stated.devices = stated.devices or (1, MOST_OF_SHORTLIST)
     verb = named or suggested(values, stated.searches)
     given = device_words.with_devices(values, stated.devices, verb)
     ordered = {name: given[name] for name in PARAMETERS if name in given}
-    return Line(text, verb, ordered, tuple(dict.fromkeys(stated.notes)), tuple(unread))
+    return Line(
+        text, verb, ordered, tuple(dict.fromkeys(stated.notes)), tuple(unread), stated.asks_users
+    )
 
 
 def _stated(rest: Sequence[str]) -> tuple[Stated, list[Unread]]:

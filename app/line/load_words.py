@@ -15,6 +15,7 @@ from app.line.words import is_number, joined, split_unit
 _RENT = re.compile(r"\$([\d.]+)(?: ?/ ?| per | an? )(?:h|hr|hour|gpu-hour)")
 #: A number such as "10,000".
 _GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
+_MOST = ("how many", "max", "maximum", "most", "maximum number of", "largest number of")
 _HITS = r"(cached|reused|hits?|(prefix )?cache( hits?)?( rate)?|prefix hits?)"
 _SHARE = re.compile(rf"(?P<first>[\d.]+) ?% {_HITS}|cached (?P<last>[\d.]+) ?%")
 
@@ -64,6 +65,18 @@ def quantity(rest: Sequence[str], stated: Stated) -> int:
         if is_number(number) and unit in UNITS:
             _say_quantity(number, unit, stated)
             return 1 + count
+    return 0
+
+
+def most_users(rest: Sequence[str], stated: Stated) -> int:
+    """Read a question for the largest number of users: "how many users", "max concurrent users"."""
+    start = next((n for words in _MOST if joined(rest, n := len(words.split())) == words), 0)
+    if not start:
+        return 0
+    for count in (2, 1):
+        if UNITS.get(joined(rest, count, start)) == "concurrency":
+            stated.asks_users = stated.searches = True
+            return start + count
     return 0
 
 

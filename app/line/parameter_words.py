@@ -122,7 +122,7 @@ def choice(rest: Sequence[str], stated: Stated) -> int:
 
 def any_of(rest: Sequence[str], stated: Stated) -> int:
     """Read words that start a search over unstated parameters: "any engine", "cheapest"."""
-    if joined(rest) in ("cheapest", "best"):
+    if joined(rest) in ("cheapest", "cheaper", "best"):
         stated.searches = True
         return 1
     if joined(rest) == "any" and joined(rest, 1, 1) in _SEARCHED:

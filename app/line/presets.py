@@ -1,4 +1,7 @@
-"""Usual loads by name; a line contains the name, a form has a button for each."""
+"""Usual loads by name, and the systems that are compared if a line names none.
+
+A line contains the name of a load, a form has a button for each.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,3 +13,14 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "summaries": {"concurrency": 16, "isl": 16_000, "osl": 300},
     "one user": {"concurrency": 1},
 }
+#: Systems that "cheapest gpu" compares: accelerators of data centres whose rent is published
+#: (`hardware_db/rental/prices.csv`), a price class each.
+SHORTLIST = (
+    "l40s", "a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "mi300x",
+)  # fmt: skip
+#: Most devices of each of them.
+MOST_OF_SHORTLIST = 32
+SHORTLIST_NOTE = (
+    f"no system is named, so up to {MOST_OF_SHORTLIST} of {', '.join(SHORTLIST[:-1])} or "
+    f"{SHORTLIST[-1]} are compared at their published rent: name others to compare those"
+)

@@ -97,7 +97,8 @@ def _parts(
     lengths = f"{quantities.count(q.isl)} / {quantities.count(q.osl)} tokens"
     yield "of", of("use") if "use" in several else lengths, ("isl", "osl")
     if q.prefix_hits:
-        yield "", f"{q.prefix_hits:.3g} of each prompt cached", ("prefix_hits",)
+        share = quantities.percent(q.prefix_hits)
+        yield "with", f"{share} of each prompt cached", ("prefix_hits",)
     if q.target:
         yield "with", " and ".join(map(str, q.target)), ("target",)
     yield "on", _devices(q, verb, of("system"), searched), ("system", *_DEGREES, "devices")

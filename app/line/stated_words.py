@@ -21,6 +21,8 @@ class Stated:
     `given` overrides.  devices: their least and greatest number, None if not stated.
     searches: whether the verb has to choose among values.  notes: how ambiguous names were
     interpreted.  speed: output tokens/s of all users together, None if not stated.
+    any_system: whether the best of usual systems is wanted.  asks_users: whether the largest number
+    of users is.
     """
 
     given: dict[str, Any] = field(default_factory=dict)
@@ -29,6 +31,8 @@ class Stated:
     searches: bool = False
     notes: list[str] = field(default_factory=list)
     speed: float | None = None
+    any_system: bool = False
+    asks_users: bool = False
 
     def value(self, one: Parameter, text: str) -> Any:
         """A value of a parameter from its text, several of them as a tuple.

@@ -92,11 +92,14 @@ def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
     device = family.system.name
     loops = f"{loads} closed loops" if loads > 1 else "a closed loop"
     what = f"{loops} of users on one replica ({each} x {device})"
+    this = "these runs" if loads > 1 else "this run"
     if family.prefill is not None or family.speculation is not None or family.beyond:
-        return f"{what}: no measurement validates deployments of this kind yet; this run would"
+        return f"{what}; no measurement validates deployments of this kind yet, {this} would"
+    verb = "calibrate" if loads > 1 else "calibrates"
+    engine = family.resolved.engine.name
     if not family.resolved.engine.measured_on:
-        return f"{what} calibrate {family.resolved.engine.name} there, where it was not measured"
-    return f"{what} calibrate {family.resolved.engine.name} for this model there"
+        return f"{what}; {this} {verb} {engine} on this system, where it was not measured"
+    return f"{what}; {this} {verb} {engine} for this model there"
 
 
 def _ratio_of(question: Question) -> float:

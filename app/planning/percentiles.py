@@ -32,8 +32,6 @@ _LIVES = 2  # counted requests per user of a closed loop, once it is steady
 _LONGER = 4
 #: multiples of the closed form's request duration, beyond which it does not show what is sustained
 _FAR = 1.5
-_GROWTH = 0.5  # relative growth of open requests from the second to the last quarter of arrivals
-_CHANCE = 3.0  # standard deviations of their number that still count as no growth
 _LATENCIES = ("ttft", "tpot", "e2e")
 
 
@@ -82,10 +80,10 @@ def _simulated_until_clear(candidates: Candidates, at: int, query: Query, draw: 
     if demand.is_closed(q) or demand.trace_of(query) is not None:
         return first
     e2e_s = float(candidates.columns["e2e_s"][at])
-    if not _grows(outcome) and first.means["e2e_s"] <= _FAR * e2e_s:
+    if not outcome.grows and first.means["e2e_s"] <= _FAR * e2e_s:
         return first
     longer, outcome = _simulated(candidates, at, query, draw, _LONGER)
-    return replace(longer, sustained=not _grows(outcome))
+    return replace(longer, sustained=not outcome.grows)
 
 
 def _simulated(
@@ -114,24 +112,6 @@ def _simulated(
     means = {name: row[f"{name}_s"] for name in held}
     warm_s = 0.0 if demand.is_closed(question) else lifetime_s * _WARM
     return _figures(outcome, warm_s, share, means), outcome
-
-
-def _grows(outcome: Run) -> bool:
-    """Whether the number of open requests grows as long as requests arrive: the rate is not
-    sustained.
-    """
-    answers = outcome.simulation
-    begin = np.asarray(answers.arrival_s, dtype=float)
-    end = np.nan_to_num(begin + answers.e2e_s, nan=np.inf)
-    end = np.where(answers.refused, begin, end)
-    marks = np.linspace(begin.min(), begin.max(), 5)
-    if not marks[-1] > marks[0]:
-        return False
-    before, after = (
-        float(np.sum(np.clip(end, low, high) - np.clip(begin, low, high)) / (high - low))
-        for low, high in ((marks[1], marks[2]), (marks[3], marks[4]))
-    )
-    return after - before > max(_GROWTH * before, _CHANCE * math.sqrt(before))
 
 
 def _refuse(family: Family) -> None:

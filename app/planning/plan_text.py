@@ -129,8 +129,8 @@ def beside(named: Mapping[str, Any]) -> list[str]:
             said.append(
                 f"{called}: {with_prefill(other)} on {other['system']}, {other['engine']}: "
                 f"{FIGURES[named['ranked_by']].words} {quantities.percent(abs(better))} "
-                f"{'better' if better > 0 else 'worse'}, meets the targets with {chance(other)} "
-                f"instead of {chance(named['plans'][0])}"
+                f"{'better' if better > 0 else 'worse'}, probability of meeting the targets "
+                f"{chance(other)} instead of {chance(named['plans'][0])}"
             )
     return said
 

@@ -106,6 +106,8 @@ _SCALES: Mapping[str, Mapping[str, float]] = {
     "$/h": _DOLLARS,
     "J": {"": 1.0, "j": 1.0},
 }
+#: A first token or a gap between tokens of so many seconds was probably meant in milliseconds.
+_SURELY_MS = 10.0
 _TERM = re.compile(
     r"([a-z0-9_]+(?:[ -][a-z0-9_]+)?)\s*(<=|>=|<|>)\s*"
     r"(\$?)\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-z$]*)"
@@ -228,12 +230,18 @@ def _target(term: str) -> Target:
     if unit not in scales:
         units = ", ".join(filter(None, scales)) or "no unit"
         raise InvalidValue(f"target {term!r}: {asked.name} takes {units}, not {unit!r}")
+    value = _value(term, number)
+    if not unit and asked.latency in ("ttft", "tpot") and value >= _SURELY_MS:
+        raise InvalidValue(
+            f"target {term!r}: a latency without a unit is in seconds; write {number}ms or "
+            f"{number}s"
+        )
     below = sign.startswith("<")
     if below != asked.smaller:
         better = "<" if asked.smaller else ">"
         raise InvalidValue(f"target {term!r}: for {asked.name} lower is "
                            f"{'better' if asked.smaller else 'worse'}; write {better}")  # fmt: skip
-    return Target(asked, below, _value(term, number) * scales[unit])
+    return Target(asked, below, value * scales[unit])
 
 
 def _value(term: str, number: str) -> float:

@@ -174,5 +174,9 @@ def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | N
     if rejected:
         at = max(rejected, key=lambda number: float(devices[number]))
         return Loser(family, at, _missed(found, short.candidates, at, simulated=True))
-    loser = nearest(found, family, smaller & (devices == devices[smaller].max()), slack)
-    return loser
+    good = found.order[smaller[found.order]]  # they meet the targets
+    if good.size:
+        at = int(good[0])
+        chance = [float(found.probability[one]) for one in (at, best)]
+        return Loser(family, at, _dearer(found, at, best, chance))
+    return nearest(found, family, smaller & (devices == devices[smaller].max()), slack)

@@ -10,6 +10,7 @@ from genz_core.limits import LIMITS
 
 Kind = Literal["whole", "number", "truth", "text", "list"]
 _KEY = "parameter"
+_OPEN = 1e-8  # distance of a limit from the whole number that it must stay below
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,8 @@ class Parameter:
             return limit.sentence(self.name, value if value != "" else "''")
         start = f"above {self.least:,g}" if self.above else f"from {self.least:,g}"
         end = "" if math.isinf(self.most) else f" to {self.most:,.15g}"
+        if 0.0 < round(self.most + _OPEN) - self.most <= _OPEN:
+            end = f" to below {round(self.most):,}"
         return f"{self.name} = {_brief(value)}: give {kind} {start}{end}"
 
     def _choice(self, value: Any) -> str:

@@ -189,9 +189,9 @@ def _check_loads(verb: str, given: list[str]) -> None:
     if wrong:
         raise InvalidValue(f"{wrong[0]} is not a load for {verb}: give {' or '.join(allowed)}")
     if len(given) > 1 or not (given or VERBS[verb].default_load):
-        has = " and ".join(given) or "none"
+        one = f"give {', '.join(allowed[:-1])} or {allowed[-1]}, one of them"
         raise InvalidValue(
-            f"give {', '.join(allowed[:-1])} or {allowed[-1]}, one of them; not {has}"
+            f"{one}, not {' and '.join(given)}" if given else f"no load is given: {one}"
         )
 
 

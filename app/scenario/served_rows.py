@@ -6,11 +6,13 @@ from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 import genz_core
 from app.answers.columns import THROUGHPUT_ENDS
 from app.answers.table import Table, later
 from app.question import comparison
+from app.question.evidence import Evidence
 from app.question.query import Query
 from app.question.question import SPLIT, Question, nominal_lengths
 from app.question.validity import has_pool, tiers_of
@@ -31,6 +33,8 @@ from hardware_db import recipes
 
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
+#: Share of the users that may wait before a message says so.
+_FEW_WAIT = 0.01
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
 #: Figures of a load: latencies, which may have an interval, and the others.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
@@ -263,8 +267,10 @@ def columns(
     "status", each latency followed by the ends of its 80 % interval, "not_validated" (names of
     latencies without one), the other figures, throughput with its interval.
 
-    closed: whether the loads are numbers of open requests.  beyond: properties of the loads that no
-    measured run had; with any, no figure is validated.
+    closed: whether the loads are numbers of open requests; otherwise arrivals set the throughput
+    that is sustained, so both ends equal it, and what an overloaded deployment serves has no
+    interval.  beyond: properties of the loads that no measured run had; with any, no figure is
+    validated.
     """
     of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
     known = intervals.of_load(resolved.system, resolved.engine, of, result.novelty)
@@ -274,7 +280,7 @@ def columns(
     trusted = (
         intervals.of_throughput(rate, timed)
         if closed
-        else dict.fromkeys(THROUGHPUT_ENDS, rate)  # throughput equals the arrival rate
+        else dict.fromkeys(THROUGHPUT_ENDS, np.where(result.status == "ok", rate, np.nan))
     )
     rest = {name: _column(result, name) for name in others}
     return {
@@ -341,9 +347,27 @@ def table(
         "devices": figures["devices"],
         load: np.asarray(values, dtype=float),
         **figures,
-        "message": partial(messages, resolved, result, [*resolved.notes, basis(resolved)], of),
+        "message": partial(_messages, resolved, result, load, values, of),
     }
     return Table(of_kind(resolved.model, priced), len(result.status))
+
+
+def _messages(
+    resolved: Resolved, result: ServingEstimate, load: str, values: Array, of: Evidence
+) -> NDArray[np.object_]:
+    """The sentences of every row; in a closed loop also how many users wait, [rows]."""
+    said = messages(resolved, result, [*resolved.notes, basis(resolved)], of)
+    if load != "concurrency":
+        return said
+    users = np.broadcast_to(np.asarray(values, dtype=float), said.shape)
+    most = _column(result, "capacity")
+    for at in np.flatnonzero((result.status == "ok") & (users - most > _FEW_WAIT * users)):
+        queue = (
+            f"about {most[at]:,.0f} of {users[at]:,.0f} users run at once, and the others wait, "
+            "which TTFT includes"
+        )
+        said[at] = "; ".join(filter(None, (queue, said[at])))
+    return said
 
 
 def _column(result: ServingEstimate, name: str) -> Array:

@@ -42,6 +42,12 @@ _TARGETS = ("ttft_s", "tpot_s", "e2e_s")
 #: Note on every simulated latency, for documents and captions.
 UNVALIDATED = "simulated latencies have no interval, because no measured percentiles validate them"
 _ALIKE = 0.005  # a correction too small to mention
+_GROWTH = 0.5  # relative growth of open requests from the second to the last quarter of arrivals
+_CHANCE = 3.0  # standard deviations of their number that still count as no growth
+_GROWING = (
+    "the queue grows as long as requests arrive: the deployment does not sustain this rate, so "
+    "latencies depend on how many requests were simulated; add replicas or devices"
+)
 _WAVES = (
     "users that start together with equal requests are served in waves, so TTFT is that of a whole "
     "wave: leave out burst_start, or use length_ratio 0.8 as public benchmarks do"
@@ -107,11 +113,46 @@ class Run:
         notes += [*self.resolved.notes, basis(self.resolved)]
         if offered_load.in_waves(self.question):
             notes.insert(0, _WAVES)
+        if self.question.kind == "rate" and not self.question.ramp_to and self.queue_grows:
+            notes.insert(0, _GROWING)
         if self.kept_scale:
             notes.append(self.kept_scale.sentence)
         if not self.kept_scale and (said := self._learned):
             notes.append(f"corrected by measured runs near this load: {said}")
         return [*notes, *self._pools, UNVALIDATED]
+
+    @property
+    def grows(self) -> bool:
+        """Whether the number of open requests grows as long as requests arrive: the rate is not
+        sustained.
+        """
+        return self._grows(self.simulation.e2e_s)
+
+    @property
+    def queue_grows(self) -> bool:
+        """Whether the number of requests without a first token grows so: it shows a rate that is
+        slightly above what is sustained earlier than `grows`.
+        """
+        return self._grows(self.simulation.ttft_s, 1.0 / min(self.question.burstiness, 1.0))
+
+    def _grows(self, lasting_s: Array, variance: float = 1.0) -> bool:
+        """Whether requests that last so long are more in the last quarter of arrivals than in the
+        second.
+
+        variance: of their number by chance, relative to that of Poisson arrivals.
+        """
+        answers = self.simulation
+        begin = np.asarray(answers.arrival_s, dtype=float)
+        end = np.nan_to_num(begin + lasting_s, nan=np.inf)
+        end = np.where(answers.refused, begin, end)
+        marks = np.linspace(begin.min(), begin.max(), 5) if begin.size else np.zeros(5)
+        if not marks[-1] > marks[0]:
+            return False
+        before, after = (
+            float(np.sum(np.clip(end, low, high) - np.clip(begin, low, high)) / (high - low))
+            for low, high in ((marks[1], marks[2]), (marks[3], marks[4]))
+        )
+        return after - before > max(_GROWTH * before, _CHANCE * math.sqrt(before * variance))
 
     @property
     def _learned(self) -> str:

@@ -107,7 +107,7 @@ class StepsProgram:
         for step, total, reads in zip(steps, totals, (True, False), strict=True):
             corrects = learned.seconds(total, step.host_s, step.least_s, reads=reads)
             step.learned_s = corrects - total
-        held = _memory(deployed, sizes, later, whole)
+        held = _memory(deployed, sizes, split, later, whole)
         numbers = [*unless, *held, learned.steps, learned.prompts, learned.wait]
         for step in steps:
             numbers += [*step.expected_s, *(getattr(step, name) for name in _FIGURES)]
@@ -189,11 +189,16 @@ class _Once:
 
 
 def _memory(
-    deployed: Deployment, sizes: Mapping[str, Any], decodes: Plan, reads: Plan
+    deployed: Deployment,
+    sizes: Mapping[str, Any],
+    split: Parallelism,
+    decodes: Plan,
+    reads: Plan,
 ) -> tuple[Any, Any, Any]:
     """Weights, cache and activations in bytes, as `genz_core.capacity.memory.memory`."""
     end = end_of(sizes, deployed.engine)
-    (chunk,) = prefill_chunk(Workload(sizes["batch"], sizes["isl"]), deployed.engine).groups
+    prompts = Workload(sizes["batch"], sizes["isl"])
+    (chunk,) = prefill_chunk(prompts, deployed.engine, split.dp).groups
     held = decodes.numbers(HELD, sizes_of(end))
     runs = decodes.by_stage[0]
     weights, cache = (weighted_sum(runs, row) for row in held)

@@ -162,7 +162,7 @@ def memory(
     sizes, split = spread_out(workload, parallelism)
     size = sizes["batch"].size
     end = end_of(sizes, engine)
-    (chunk,) = prefill_chunk(Workload(sizes["batch"], sizes["isl"]), engine).groups
+    (chunk,) = prefill_chunk(Workload(sizes["batch"], sizes["isl"]), engine, split.dp).groups
     if denoising(model):
         whole = sizes["isl"] + sizes["osl"]
         end = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
@@ -209,11 +209,13 @@ def end_of(sizes: Mapping[str, Num], engine: EngineProfile) -> Group:
     return Group(sizes["batch"], np.ones(np.shape(tokens)), tokens - 1.0, prompt=sizes["isl"])
 
 
-def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
+def prefill_chunk(workload: Workload, engine: EngineProfile, ranks: Num = 1.0) -> Step:
     """The largest step that the engine forms from the prompts: all of them, or cut to its chunk
     size.
 
     Where several prompts share a chunk, the last one may be in it in part.
+
+    ranks: of data-parallel attention; each forms a chunk of its own.
     """
     isl, batch = number(workload.isl), number(workload.batch)
     if not engine.chunk_tokens:
@@ -221,7 +223,8 @@ def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
     chunk: Num = float(engine.chunk_tokens)
     if engine.chunked_prefill is False:
         chunk = np.maximum(chunk, isl)
-    return Step.prefill(np.minimum(batch, np.maximum(chunk / isl, 1.0)), np.minimum(isl, chunk))
+    together = np.maximum(chunk / isl, 1.0) * ranks
+    return Step.prefill(np.minimum(batch, together), np.minimum(isl, chunk))
 
 
 def activations_bytes(graph: Graph, operands: Sequence[Sequence[Num]]) -> Num:

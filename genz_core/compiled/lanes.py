@@ -41,9 +41,10 @@ class Lanes:
     def of(cls, group: Group, split: Parallelism) -> Lanes:
         """Lanes with one node each; the group's numbers are arrays [lanes] or numbers."""
         sizes = (group.sequences, group.new_tokens, group.cached_tokens, group.prompt)
-        sequences, new, cached, prompt = (
-            size[None] for size in np.broadcast_arrays(*(np.atleast_1d(n) * 1.0 for n in sizes))
-        )
+        every = [np.array(size, dtype=float, ndmin=1) for size in sizes]
+        if len({size.size for size in every}) > 1:
+            every = list(np.broadcast_arrays(*every))
+        sequences, new, cached, prompt = (size[None] for size in every)
         drafted, sampled = float(group.drafted), float(group.sampled)
         return cls(sequences, new, cached, prompt, split, drafted=drafted, sampled=sampled)
 

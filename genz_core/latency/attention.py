@@ -16,12 +16,13 @@ from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAtten
 from genz_core.latency.profile import attention_format
 from genz_core.operators import attended_pairs
 from genz_core.precision import bytes_of
-from genz_core.symbolic.symbols import number
+from genz_core.symbolic.symbols import Symbol, number
 from genz_core.types import Array, Num, Op
 
 _ROWS = 128.0  # query rows of one block in prefill
 _KEYS = 64.0  # keys of one step in decode
 _SPLITS = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256], dtype=np.float64)
+_FEW = 256  # shapes for which all splits take less time than a search for the useful ones
 _EXP_PER_UNIT_CLOCK = 16.0
 _ACTIVATION_BYTES = 2.0
 
@@ -287,11 +288,12 @@ def _decode_stages(
     """
     shape = _Decode.of(axes, parameters.window_leak)
     sequences, keys, steps, heads, kv_heads, head_dim, value_dim, new = shape
-    split = np.minimum(_SPLITS[:, None], steps)
+    splits = _splits(steps)[:, None]
+    split = np.minimum(splits, steps)
     streams, group, both_dims = sequences * kv_heads, heads / kv_heads, head_dim + value_dim
     blocks = streams * split
     # Memory parallelism counts keys, not whole steps: 65 keys are not read faster than 64.
-    active = streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.compute_units
+    active = streams * np.minimum(splits, keys / _KEYS) / device.compute_units
     filling = np.minimum(np.minimum(active, 1.0) / parameters.ramp, 1.0)
     cache = streams * keys * (head_dim if shared_kv else both_dims) * kv_bytes
     queries = sequences * heads * new * _ACTIVATION_BYTES
@@ -316,6 +318,13 @@ def _decode_stages(
         of_way={"split_keys": splitting},
         after={"append": parameters.append_passes * fresh / device.memory_bytes_per_s},
     )
+
+
+def _splits(steps: Array) -> Array:
+    """Numbers of parts that the keys may be split into; no shape has more parts than steps."""
+    if isinstance(steps, Symbol) or steps.size < _FEW:
+        return _SPLITS
+    return _SPLITS[: np.searchsorted(_SPLITS, steps.max()) + 1]
 
 
 def _decode_flops(

@@ -88,7 +88,7 @@ def closed_loop(
     priced step time, [configs].
     """
     few = batching.steps < 2.0
-    if not np.any(few):
+    if not few.any():
         return _several_tokens(batching, of, users, limit, ranks, steps)
     share = np.clip(2.0 - batching.steps, 0.0, 1.0)[of]
     longer = replace(
@@ -135,7 +135,7 @@ def _several_tokens(
     served = np.minimum(admitted / (inside + gaps * cycle), users / (first + gaps * cycle))
     queue = np.maximum(users / served - gaps * cycle - first, 0.0)
     burst: Array | float = 0.0
-    if np.any(batching.waves):
+    if batching.waves.any():
         waves, wave = batching.waves[of], batching.first_wave_s()[of] * steps * late
         behind = np.maximum(wave - first, 0.0) / np.where(waves > 0, waves, 1.0)
         burst = np.where(waves > 0, behind, 0.0)
@@ -177,7 +177,7 @@ def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array, Array]:
     first, standing = batching.first_token(pace, "mean", "median")
     for _ in range(_CLOSER):
         off = _unbalanced(batching, pace, first[0], standing)
-        if not np.any(off):
+        if not off.any():
             break
         at = np.flatnonzero(off)
         beyond = partial(_beyond, batching.picked(at), clump[at])
@@ -207,7 +207,7 @@ def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
 def _beyond_at(batching: Batching, pace: Pace, ttft_s: Array, standing_s: Array) -> Array:
     decodes, waiting = pace.decodes, _requests_per_s(batching, pace) * (ttft_s - standing_s)
     beyond: Array = decodes + waiting - batching.admitted
-    if np.any(batching.wait):
+    if np.asarray(batching.wait).any():
         beyond = np.maximum(beyond, decodes + waiting * (1.0 + batching.wait) - batching.users)
     return beyond
 
@@ -237,7 +237,7 @@ def _paced(
     left = np.minimum(admitted - decodes, (users - decodes) / late)
     rate = _requests_per_s(batching, pace)
     full = steep & (left > 0) & (decodes >= most * (1.0 - 1e-6)) & (most < admitted)
-    if np.any(full):  # a queue that never empties fills every step
+    if full.any():  # a queue that never empties fills every step
         rate = np.where(full, np.maximum(batching.full_steps_per_s(decodes), rate), rate)
         cycle = np.where(full, decodes / (gaps * rate), cycle)
     told = left / rate + standing
@@ -322,14 +322,13 @@ def _root(
     iteration.
     """
     places = np.arange(low.size)
-    spaced: Callable[..., Array] = np.geomspace
-    for number in numbers:
-        grid = spaced(low, high, number)
+    for turn, number in enumerate(numbers):
+        part = np.arange(number)[:, None] / (number - 1.0)
+        grid = low + (high - low) * part if turn else low * (high / low) ** part
         values = beyond(grid)
-        at = np.clip((values < 0).sum(0), 1, number - 1)
+        at = np.minimum(np.maximum((values < 0).sum(0), 1), number - 1)
         low, high = grid[at - 1, places], grid[at, places]
         below, above = values[at - 1, places], values[at, places]
-        spaced = np.linspace
     share = np.clip(-below / np.maximum(above - below, 1e-300), 0.0, 1.0)
     root: Array = low + share * (high - low)
     return root, low, high

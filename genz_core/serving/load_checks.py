@@ -42,7 +42,7 @@ def check_load(traffic: Traffic) -> None:
         )
     for name, least in (("stream_interval", 1), ("recv_interval", 1), ("batch_wait", 0)):
         asked = getattr(traffic, name)
-        if not np.all(np.asarray(asked, dtype=float) >= least):
+        if not (np.asarray(asked, dtype=float) >= least).all():
             raise InvalidValue(f"{name} = {np.min(asked):g}: give a number of at least {least}")
     if traffic.rate_per_s is not None and np.any(~(rates(traffic) > 0)):
         raise InvalidValue(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,13 +23,17 @@ from genz_core.validity import columns, split_of
 
 def kinds(served: ServedLoads, chosen: Places, admitted: Array) -> Kinds:
     """The chosen loads grouped by everything that `batching` depends on."""
-    told = served.traffic
+    return Kinds.told_by(_numbers(served, chosen, admitted))
+
+
+def _numbers(served: ServedLoads, chosen: Places, admitted: Array) -> Iterator[Array]:
+    yield admitted
+    for name in ("max_num_batched_tokens", "length_ratio", "stream_interval", "recv_interval",
+                 "batch_wait", "waves"):  # fmt: skip
+        yield served.chosen(getattr(served.traffic, name), chosen)
     sizes = replace(served.load, batch=1.0, cached=served.cached)
-    numbers = columns(sizes, served.parallelism).values()
-    names = ("max_num_batched_tokens", "length_ratio", "stream_interval", "recv_interval",
-             "batch_wait", "waves")  # fmt: skip
-    asked = [served.chosen(getattr(told, name), chosen) for name in names]
-    return Kinds.told_by([admitted, *asked, *(served.chosen(x, chosen) for x in numbers)])
+    for column in columns(sizes, served.parallelism).values():
+        yield served.chosen(column, chosen)
 
 
 def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) -> Batching:

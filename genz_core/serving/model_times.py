@@ -311,10 +311,10 @@ class _Steps:
         sizes = [getattr(laid, name) for name in _SIZES]
         shape = np.broadcast_shapes(*map(np.shape, sizes))
         split = repeated(self.split, math.prod(shape[:-1]))
-        every = [
-            size.ravel() if np.shape(size) == shape else np.broadcast_to(size, shape).ravel()
-            for size in sizes
-        ]
+        laid_out = np.empty((len(sizes), *shape))
+        for row, size in zip(laid_out, sizes, strict=True):
+            row[...] = size
+        every = laid_out.reshape(len(sizes), -1)
         of = None
         if split is self.split and shape[-1] > 1:  # of several loads, in one split
             every, of = _distinct(every)
@@ -338,15 +338,16 @@ class _Steps:
         return found
 
 
-def _distinct(sizes: list[Array]) -> tuple[list[Array], Places | None]:
-    """Sizes [steps] once each if at most one of them varies, and the place of every step there."""
-    varying = [size for size in sizes if (size != size[0]).any()]
+def _distinct(sizes: Array) -> tuple[Array, Places | None]:
+    """Sizes [sizes, steps] once each if at most one of them varies, and the place of every step
+    there.
+    """
+    varying = sizes[(sizes != sizes[:, :1]).any(axis=1)]
     if len(varying) > 1:
         return sizes, None
-    _, first, of = np.unique(
-        varying[0] if varying else sizes[0], return_index=True, return_inverse=True
-    )
-    return [size[first] for size in sizes], of
+    one = varying[0] if len(varying) else sizes[0]
+    _, first, of = np.unique(one, return_index=True, return_inverse=True)
+    return sizes[:, first], of
 
 
 _SIZES = ("sequences", "new_tokens", "cached_tokens", "prompt")

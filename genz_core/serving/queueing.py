@@ -234,7 +234,7 @@ class Batching(StepCycles):
         some = np.maximum(last, 1.0)
         last_s = self.cycle_s(beside, some, some if elsewhere is None else elsewhere)
         last_s = np.where(last > 0, last_s, 0.0)
-        if not np.any(whole):
+        if not whole.any():
             return last_s
         return whole * self.cycle_s(beside, room, room if elsewhere is None else elsewhere) + last_s
 
@@ -303,7 +303,7 @@ class Batching(StepCycles):
         """
         time = self.cycle_s(decodes, tokens, tokens)
         few = decodes < 1.0
-        if not np.any(few):
+        if not few.any():
             return time
         without = self.cycle_s(np.zeros_like(decodes), tokens, tokens)
         return np.where(few, without + decodes * (time - without), time)

@@ -292,8 +292,8 @@ def correction_of(pool: ServingPool, traffic: Traffic, users: Array) -> StepCorr
 def before_a_prompt_s(pool: ServingPool, traffic: Traffic) -> Array:
     """Wait of a prompt before a prefill worker has it [s], [configs].
 
-    It is the host's time for a request and its prompt, plus the wait outside of steps of a single user in measured
-    runs of the same server when it also decodes.
+    It is the host's time for a request and its prompt, plus the wait outside of steps of a single
+    user in measured runs of the same server when it also decodes.
 
     traffic: of a worker.
     """

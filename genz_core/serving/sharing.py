@@ -45,7 +45,7 @@ class Sharing:
             raise InvalidValue(f"{self.branches} branches, {self.kept} kept: give at least one")
 
     def __bool__(self) -> bool:
-        return self.branches > 1 or bool(np.any(np.asarray(self.cached_tokens) > 0))
+        return self.branches > 1 or bool((np.asarray(self.cached_tokens) > 0).any())
 
     def scaled(self, share: Num, isl: Num) -> Sharing:
         """A copy with cached tokens multiplied by `share`, at most all of a prompt except its last

@@ -89,9 +89,10 @@ class StepCycles:
 
         users: open requests per rank, [configs].
         """
+        alike = bool((correction.prompts == 1.0).all())
         return replace(
             self,
-            times=replace(self.times, prompts=correction.prompts),
+            times=replace(self.times, prompts=1.0 if alike else correction.prompts),
             host_s=self.host_s / correction.steps,
             wait=correction.wait,
             users=users,
@@ -108,14 +109,20 @@ class StepCycles:
 
     def _lane(self, decodes: Array, tokens: Array, elsewhere: Array) -> tuple[Array, Array]:
         """Latency and stage time of a step of one lane [s]."""
-        each = decodes / self.lanes * self.fullest_lane
-        part = np.where(decodes > 0, np.maximum(each, 1.0), 0.0)
         if self.mixed:
-            return self.times(part, tokens, elsewhere)
-        none = np.zeros_like(part)
-        latency, stage = self.times(part, none, none)
-        prompt, prompt_stage = self.times(none, tokens, elsewhere)
+            return self.times(self._of_lane(decodes), tokens, elsewhere)
+        latency, stage = self.plain(decodes)
+        prompt, prompt_stage = self.times(np.zeros_like(decodes), tokens, elsewhere)
         return latency + prompt, stage + prompt_stage
+
+    def plain(self, decodes: Array) -> tuple[Array, Array]:
+        """Latency and stage time of a step of one lane without prompts [s]."""
+        return self.times.of_decodes(self._of_lane(decodes))
+
+    def _of_lane(self, decodes: Array) -> Array:
+        """Decodes of the fullest lane, at least one where there is any."""
+        each = decodes / self.lanes * self.fullest_lane
+        return np.where(decodes > 0, np.maximum(each, 1.0), 0.0)
 
     def cycle_s(self, decodes: Array, tokens: Array, elsewhere: Array | None = None) -> Array:
         """Time of a cycle in which all lanes have the same contents [s].
@@ -128,11 +135,6 @@ class StepCycles:
     def _of_lanes(self, latency: Array, stage: Array) -> Array:
         """Time of a cycle of lanes whose steps have this latency and stage time [s]."""
         return np.maximum(latency, self.lanes * stage)
-
-    def plain(self, decodes: Array) -> tuple[Array, Array]:
-        """Latency and stage time of a step of one lane without prompts [s]."""
-        none = np.zeros_like(decodes)
-        return self._lane(decodes, none, none)
 
     @property
     def fullest_lane(self) -> Array | float:
@@ -245,7 +247,7 @@ class StepCycles:
     @property
     def gathers(self) -> bool:
         """Whether requests gather on their way back while prompts have steps of their own."""
-        return self.closed and not self.mixed and not np.any(self.batch_wait > 0)
+        return self.closed and not self.mixed and not self.batch_wait.any()
 
     def _gathered(self, step: Array, prompts: Array) -> Gathered:
         """How the prompts of a closed loop are grouped if prefill has priority.
@@ -285,6 +287,8 @@ class StepCycles:
         On several ranks one per rank, otherwise at most as many as fill a step.  prompts: new
         prompts per step of a rank.
         """
+        if not self.batch_wait.any():
+            return np.ones_like(prompts)
         ranks = self.times.ranks
         most = np.where(ranks > 1, ranks, np.maximum(self.times.sizes.tokens / self.isl, 1.0))
         return np.minimum(1.0 + prompts * ranks * self.batch_wait, most)
@@ -300,6 +304,8 @@ class StepCycles:
         """Mean decode steps that a prompt waits for the others of its group: the first waits for
         all that follow, the last for none.
         """
+        if not self.batch_wait.any():
+            return np.zeros_like(prompts)
         group = self.group(prompts)
         arriving = np.maximum(prompts * self.times.ranks, 1e-12)
         window = np.minimum((group - 1.0) / arriving, self.batch_wait)
@@ -325,7 +331,7 @@ def largest(mean: Array, of: Array) -> tuple[Array, Array]:
     """P(any), and the mean of the largest of `of` Poisson numbers with this mean, given any."""
     any_at_all = -np.expm1(-mean * of)
     safe = np.maximum(any_at_all, 1e-300)
-    if np.all(of == 1.0):
+    if (of == 1.0).all():
         return any_at_all, np.where(mean > 1e-12, mean / safe, 1.0)
     few = np.minimum(mean, _MANY)
     term = below = np.exp(-few)

@@ -141,8 +141,8 @@ class StepTimes:
             decodes: sequences that decode on the rank.  tokens: of prompts there.
             elsewhere: prompt tokens on each of the other ranks.
         """
-        if not decodes.shape == tokens.shape == elsewhere.shape:
-            decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
+        if not decodes.ndim == tokens.ndim == elsewhere.ndim:
+            decodes, tokens, elsewhere = _aligned(decodes, tokens, elsewhere)
         if not (tokens > 0).any():
             return self.of_decodes(decodes)
         device = self._device_s(decodes, tokens, elsewhere)
@@ -164,7 +164,7 @@ class StepTimes:
 
     @property
     def _prompts_scaled(self) -> bool:
-        return bool(np.asarray(self.prompts != 1.0).any())
+        return isinstance(self.prompts, np.ndarray) or self.prompts != 1.0
 
     def _with_host(self, device: Array, runs: Mask, sequences: Array) -> tuple[Array, Array]:
         """Latency and stage time of steps with this device time of every stage [s].
@@ -191,3 +191,9 @@ class StepTimes:
                 tokens = elsewhere = np.zeros_like(decodes)
             device[-1] += self.drafting(decodes, tokens, elsewhere)
         return device
+
+
+def _aligned(*arrays: Array) -> list[Array]:
+    """Arrays [..., configs] with axes of one in front, so that all have as many."""
+    most = max(array.ndim for array in arrays)
+    return [array.reshape(*(1,) * (most - array.ndim), *array.shape) for array in arrays]

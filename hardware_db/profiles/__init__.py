@@ -60,20 +60,17 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     relatives = [_of_family(system.family, family)] if family else []
     typical = typical_profile(system)
     inherited = [] if own or relatives else _inherited(system.family)
-    if own:
-        note = f"fitted on measurements of this device ({own[0].name})"
-    elif relatives:
-        note = "fitted on its family: " + ", ".join(profile.name for profile in family)
-    else:
-        note = _inheritance(system, inherited)
     layers = [*own, *relatives, *inherited]
     # Over PCIe collectives depend on the host, so constants from one host do not apply to another.
     if system.links and "pcie" in system.links[0].name.casefold():
         layers = [_without(profile, "collective") for profile in layers]
-    profile = layered(system.slug, [*layers, typical], note)
+    profile = layered(system.slug, [*layers, typical])
+    weakest = _weakest(profile)
+    note = _origin(own, family, weakest) if own or relatives else _inheritance(system, inherited)
+    profile = replace(profile, note=note)
     if not own or all(own[0] is not other for other in shipped):
         return profile
-    return replace(profile, tier=_weakest(profile), residual=MeasuredTrees(own[0].name))
+    return replace(profile, tier=weakest, residual=MeasuredTrees(own[0].name))
 
 
 def typical_profile(system: System) -> FittedProfile:
@@ -92,6 +89,19 @@ _TIERS: tuple[Tier, ...] = ("measured", "sibling", "default")
 def _weakest(profile: LatencyProfile) -> Tier:
     """The lowest tier among the main classes, since a device may be measured in part."""
     return max((profile.fit(*key).tier for key in _MAIN), key=_TIERS.index)
+
+
+def _origin(own: Sequence[FittedProfile], family: Sequence[FittedProfile], weakest: Tier) -> str:
+    """A phrase on the origin of the constants of a device that was measured, or whose family was:
+    which classes are from there, unless all main ones are.
+    """
+    names = ", ".join(profile.name for profile in family)
+    source = f"measurements of this device ({own[0].name})" if own else f"its family: {names}"
+    if weakest != "default":
+        return f"fitted on {source}"
+    classes = sorted({operator for one in own or family for operator, _ in one.parameters})
+    others = f"its family ({names}) and typical constants" if own and names else "typical constants"
+    return f"{', '.join(classes)} fitted on {source}; others from {others}"
 
 
 _FAMILIES: ByIdentity[FittedProfile] = ByIdentity(32)

@@ -57,6 +57,21 @@ def test_a_measured_system_uses_its_own_constants_and_a_sibling_its_familys():
         assert sibling.tier == "sibling"
 
 
+def test_the_note_of_a_device_measured_in_part_names_the_classes_and_the_origin_of_the_others():
+    note = {
+        slug: load_profile(hardware_db.facts(slug).system()).note
+        for slug in ("h100", "mi300x", "mi325x")
+    }
+    assert note["h100"] == "fitted on measurements of this device (h100_sxm)"
+    assert note["mi300x"] == (
+        "gemm fitted on measurements of this device (mi300x); others from its family (mi308x) and "
+        "typical constants"
+    )
+    assert note["mi325x"] == (
+        "gemm, moe fitted on its family: mi300x, mi308x; others from typical constants"
+    )
+
+
 def test_the_typical_profile_is_the_geometric_mean_and_keeps_the_spread():
     def measured(name, family, launch_s):
         key = ("gemm", "bf16")

@@ -80,9 +80,8 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
     with suppress(RidgelineError):
         name = name if name in shown else hardware_db.load(name).slug  # an alias
     name = name if name in shown else str(table["slug"].iloc[0])
-    figure = hardware.plane(
-        [library_tables.system_point(*item) for item in shown.items()], export.look(), chosen=name
-    )
+    words = {slug: library_tables.system_words(system) for slug, system in shown.items()}
+    figure = hardware.plane(shown, words, export.look(), chosen=name)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         export.chart(figure, "hardware", "Dense peak over memory bandwidth; one point per system")

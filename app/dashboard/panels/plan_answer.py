@@ -105,9 +105,6 @@ def _none(named: Named) -> str:
     return f"{capital(plan_text.none_words(named))}."
 
 
-# ------------------------------------------------------------------------------- the best
-
-
 def _best(named: Named, targets: str, pending: str) -> None:
     best, fewest = named["plans"][0], named["fewest_devices"]
     st.markdown(f"**{best['devices']} × {best['system']}: {plan_text.short(best)}**")
@@ -177,9 +174,6 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
                 "None of the single changes tried would make a plan possible.")  # fmt: skip
     say_each([change.words for change in changes], form="- {}")
     return changed
-
-
-# ------------------------------------------------------------------------------- the chart
 
 
 def _opened(key: str, answer: Answer, searched: Searched) -> None:

@@ -153,15 +153,17 @@ def show_operators(report: Report) -> None:
             points, rate, used or peaks, export.look(), "operands"
         )
         export.chart(figure, "operator-roofline", "Operators under the roofs of their device")
-    shown = rates[["operator", "shape", "format", "count", "time_s", "mean_s"]].assign(
-        **{
+    times = rates[["operator", "shape", "format", "count", "time_s", "mean_s"]]
+    reached = pd.DataFrame(
+        {
             "TFLOP/s": rates["flops_per_s"] / TERA,
             "GB/s": rates["bytes_per_s"] / GIGABYTE,
             "FLOP/byte": rates["flops_per_byte"],
             "roof share": rates["of_roof"],
         }
     )
-    display_tables.draw_times(display_tables.rounded(shown), "rates_table", height=430)
+    shown = times.join(display_tables.rounded(reached))
+    display_tables.draw_times(shown, "rates_table", height=430)
     covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
     st.caption(page_text("operators by shape", covered=quantities.percent(covered)))
 

@@ -174,7 +174,7 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         st.caption("None yet.")
         return
     event = draw_table(
-        display_tables.run_table(runs), f"runs_table{key}",
+        display_tables.run_rows(runs), f"runs_table{key}",
         height="auto", on_select="rerun", selection_mode="multi-row",
     )  # fmt: skip
     chosen = [runs[at] for at in event["selection"]["rows"]] or runs[:1]

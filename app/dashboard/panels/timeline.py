@@ -155,8 +155,7 @@ def _around(start_s: float, duration_s: float, share: float) -> Span:
 def _chart(prepared: _Prepared, shown: bars.Events, found: np.ndarray | None, span: Span) -> None:
     activity = bars.activity_bars(shown) if found is None else bars.found_bars(shown, found)
     ranges = bars.range_bars(prepared.report.ranges, span)
-    rows = charts.Rows(activity, ranges, prepared.bands)
-    figure = charts.timeline(rows, span, export.look())
+    figure = charts.timeline(activity, ranges, prepared.bands, span, export.look())
     alt = "Activity of each device stream over time"
     export.chart(figure, _CHART, alt, clicked=_clicked, spans=True)
     hits = "" if found is None else f"{int(found.sum()):,} found among "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from genz_core.capacity.memory import memory
+from genz_core.common.memo import ByIdentity
 from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile, cuts_prompts
 from genz_core.errors import InvalidValue, OutOfMemory
@@ -68,6 +69,9 @@ def scheduler_of(
     raise InvalidValue(f"the scheduler {policy!r} has no case in `scheduler_of`")
 
 
+_COUPLED: ByIdentity[bool] = ByIdentity()
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A model on devices with an engine."""
@@ -101,8 +105,14 @@ class Site:
     def coupled(self) -> bool:
         """Whether attention ranks wait for one another because they share experts."""
         deployed = deploy(self.model, self.system, self.engine)
-        graph = deployed.graph(Step.decode(1.0, 1.0), self.parallelism)
-        return any(op.operator_class == "moe" for op in graph.ops)
+
+        def has_experts() -> bool:
+            graph = deployed.graph(Step.decode(1.0, 1.0), self.parallelism)
+            return any(op.operator_class == "moe" for op in graph.ops)
+
+        return _COUPLED.get(
+            has_experts, self.model, self.system, self.engine, values=repr(self.parallelism)
+        )
 
     def prompt_bytes(self, longest: float) -> tuple[Curve, float]:
         """Cache of a sequence on the fullest device by its tokens, and the bytes available per

@@ -5,7 +5,9 @@ import math
 
 import pytest
 
-from app.answers.table import TableFormat, render, to_csv, to_json
+from app.answers.table import TableFormat, folded, render, to_csv, to_json
+from app.question.query import ask
+from app.scenario.results import serve
 
 ROWS = [
     {"name": "a-b", "seconds": 0.012345678, "runs": 3, "tags": ["x", "y"]},
@@ -39,3 +41,24 @@ def test_csv_and_json_keep_every_digit_and_leave_out_what_is_no_number():
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_no_json_holds_a_number_that_parsers_refuse(value: float):
     assert json.loads(to_json({"deep": [{"er": value}]})) == {"deep": [{"er": None}]}
+
+
+@pytest.mark.parametrize(
+    ("rate", "throughput"), [(4.0, "set by the load"), (400.0, "not validated")]
+)
+def test_a_reader_sees_no_interval_where_the_load_sets_the_throughput_or_is_not_sustained(
+    rate: float, throughput: str
+) -> None:
+    given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "rate": rate}
+    row = folded(serve(ask("serve", given), on_error="status").rows[0])
+    assert row["output_tokens_per_s 80 %"] == row["usd_per_million_tokens 80 %"] == throughput
+    assert (row["ttft 80 %"] == "") is math.isinf(row["ttft_s"]) is (row["status"] == "overloaded")
+
+
+def test_users_that_wait_are_counted_in_the_message():
+    given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "concurrency": [16, 4096]}
+    few, many = serve(ask("serve", given)).rows
+    pool = serve(ask("serve", {**given, "concurrency": 32, "prefill_workers": 1})).rows[0]
+    assert "run at once" not in pool["message"]
+    assert "run at once" not in few["message"]
+    assert f"about {many['capacity']:,.0f} of 4,096 users run at once" in many["message"]

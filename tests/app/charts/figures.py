@@ -73,15 +73,13 @@ def figure(name: str, look: style.Look = style.LIGHT) -> Figure:
     usage = {part: getattr(ESTIMATE.memory, part).tolist() for part in memory.PARTS}
     now = {part: values[0] for part, values in usage.items()}
     limits = {"usable": 79e9, "capacity": 86e9}
-    system = {"slug": "h100", "name": "H100", "vendor": "NVIDIA", "kind": "gpu", "words": "",
-              "memory_bytes_per_s": 3.35e12, "peak_flops_per_s": 1e15}  # fmt: skip
     table, points = intervals.operator_table(ESTIMATE.decode), operators()
     draw = {
         "bound": lambda: breakdown.bound_and_predicted(LATENCIES, look),
         "by cause": lambda: breakdown.time_by_cause({"decode": CAUSES}, {"decode": WHOLE}, look),
         "by class": lambda: breakdown.time_by_class({"decode": classes}, {"decode": step}, look),
         "comparison": lambda: setups.stacked_by_class({"A": step}, [classes], "t", look),
-        "hardware": lambda: hardware.plane([system], look),
+        "hardware": lambda: hardware.plane({"h100": H100}, {"h100": ""}, look),
         "icicle": lambda: breakdown.icicle(table, "model", look),
         "memory now": lambda: memory.single(now, limits, look),
         "memory over": lambda: memory.stacked({"at": [1], **usage}, "Batch", limits, look),

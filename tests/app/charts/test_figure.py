@@ -13,8 +13,8 @@ def test_keywords_name_nested_properties_as_plotly_has_it():
     for figure in (ours, theirs):
         figure.update_layout(title_text="a", margin={"t": 4}, legend_font_size=9)
         figure.update_layout(margin={"b": 5}, title_font={"size": 12})
-        figure.update_xaxes(title_text="x", tickvals=[1, 2], tickfont_color="#123456")
-        figure.update_yaxes(range=[0, 1])
+        figure.update_layout(xaxis_title_text="x", xaxis_tickfont_color="#123456")
+        figure.update_layout(yaxis_range=[0, 1])
         figure.add_annotation(x=1, y=2, text="here", font_size=11)
     theirs.layout.template = None
     assert ours.document() == theirs.to_dict()
@@ -43,9 +43,8 @@ def test_traces_keep_their_order_and_may_hold_arrays():
 def test_a_mapping_that_is_given_stays_as_it_was():
     given = {"type": "log", "title": {"font": {"size": 3}}}
     figure = Figure()
-    figure.update_xaxes(**given)
-    figure.update_yaxes(**given)
-    figure.update_xaxes(title_text="x", title_font_size=4)
+    figure.laid(given, given)
+    figure.update_layout(xaxis_title_text="x", xaxis_title_font_size=4)
     assert given == {"type": "log", "title": {"font": {"size": 3}}}
     assert figure.layout["yaxis"] == given
 

@@ -2,13 +2,14 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 
 import hardware_db
 from app.charts import hardware, roofline, style
 from app.charts.ceilings import bandwidths
-from app.charts.labels import NARROWEST
+from app.charts.labels import NARROWEST, Room
 from app.dashboard import caches
 from app.question.question import Question
 from app.scenario import intervals
@@ -87,10 +88,10 @@ def test_the_hover_puts_numbers_into_the_formula_of_the_bound():
 
 def test_the_frame_holds_every_point():
     for batch in (1, 512):
-        limits = frame(batch)
+        across, upwards = frame(batch)
         for row in operators(batch):
-            assert limits.x[0] < row["flops_per_byte"] < limits.x[1]
-            assert limits.y[0] < row["flops_per_s"] < limits.y[1]
+            assert across[0] < row["flops_per_byte"] < across[1]
+            assert upwards[0] < row["flops_per_s"] < upwards[1]
 
 
 def test_a_system_with_every_tier_shows_every_ceiling():
@@ -106,7 +107,7 @@ def test_the_names_of_diagonals_lie_on_no_operator(batch: int):
     """On the narrowest frame, at 6 pixels per letter and 13 per line, 6 pixels from the point."""
     rows = operators(batch)
     limits = frame(batch)
-    low_x, high_x, low_y, high_y = (math.log10(end) for end in (*limits.x, *limits.y))
+    low_x, high_x, low_y, high_y = (math.log10(end) for axis in limits for end in axis)
     wide, high = (size / span for size, span in zip(
         NARROWEST, (high_x - low_x, high_y - low_y), strict=True))  # fmt: skip
     names = [name for name, *_ in bandwidths(H100)]
@@ -119,6 +120,23 @@ def test_the_names_of_diagonals_lie_on_no_operator(batch: int):
             down = (note["y"] - math.log10(row["flops_per_s"])) * high
             over = 0.0 < right < 5.5 * len(note["text"]) and 0.0 < down < 13.0
             assert not over, (note["text"], row["name"])
+
+
+@pytest.mark.parametrize("batch", [1, 512])
+def test_the_names_of_points_have_paper_behind_them_and_cover_no_other_point(batch: int):
+    rows = [row for row in operators(batch) if row["phase"] == "prefill"]
+    picture = roofline.roofline(rows, H100, frame(batch), style.LIGHT)
+    names = {row["name"] for row in rows}
+    notes = [note for note in picture.layout["annotations"] if note["text"] in names]
+    assert notes and all(note["bgcolor"].startswith("rgba(255,255,255") for note in notes)
+    room = Room(*frame(batch), (True, True), NARROWEST)
+    for note in notes:
+        x, y, off = 10 ** note["x"], 10 ** note["y"], note.get("xshift", 0)
+        others = [row for row in rows if not math.isclose(row["flops_per_byte"], x)]
+        dots = room.dots(*([row[k] for row in others] for k in ("flops_per_byte", "flops_per_s")))
+        side = {"left": "right", "right": "left"}.get(note["xanchor"], "center")
+        lift = -7.0 if off else note["yshift"] - 15.0
+        assert room.claim(x, y, note["text"], 11.0, side, lift=lift, off=dots), note["text"]
 
 
 def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
@@ -154,7 +172,7 @@ def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
 
 
 def test_one_system_alone_has_ticks_on_both_axes():
-    system = {"slug": "a", "name": "A", "vendor": "v", "kind": "gpu", "words": "",
-              "memory_bytes_per_s": 4.9e12, "peak_flops_per_s": 8.355e14}  # fmt: skip
-    layout = checked(hardware.plane([system], style.LIGHT)).layout
+    peaks = {"bf16": 8.355e14}
+    system = replace(H100, memory_bytes_per_s=4.9e12, peak_flops_per_s=peaks)
+    layout = checked(hardware.plane({"a": system}, {"a": ""}, style.LIGHT)).layout
     assert len(layout.xaxis.tickvals) > 2 and len(layout.yaxis.tickvals) > 2

@@ -25,7 +25,7 @@ def events(qwen) -> activity_bars.Events:
 
 def test_a_search_without_hits_draws_everything_faint(events):
     bars = activity_bars.found_bars(events, np.zeros(len(events.lane), dtype=bool), 50)
-    figure = timeline.timeline(timeline.Rows(bars, *_nothing_above()), events.span, style.LIGHT)
+    figure = timeline.timeline(bars, *_nothing_above(), events.span, style.LIGHT)
     assert {value for trace in figure.data for value in trace["marker"]["opacity"]} == {0.12}
 
 
@@ -39,17 +39,14 @@ def test_phases_and_steps_are_bars_of_their_own_and_phases_shade_the_chart():
     events = activity_bars.events(report.kernels, report.copies)
     above = bands(report)
     assert set(above["lane"]) == {"steps", "phases"} and set(above["phase"]) == {"decode"}
-    rows = timeline.Rows(
-        activity_bars.activity_bars(events), activity_bars.range_bars(report.ranges), above
-    )
-    figure = checked(timeline.timeline(rows, events.span, style.DARK))
+    bars, ranges = activity_bars.activity_bars(events), activity_bars.range_bars(report.ranges)
+    figure = checked(timeline.timeline(bars, ranges, above, events.span, style.DARK))
     assert "Decode" in {trace.name for trace in figure.data}
     assert len(figure.layout.shapes) == 1
 
 
 def test_the_timeline_escapes_names_of_kernels(qwen, events):
     bars = activity_bars.activity_bars(events, 50).assign(name="<b>bold</b>")
-    rows = timeline.Rows(bars, *_nothing_above())
-    figure = checked(timeline.timeline(rows, events.span, style.LIGHT))
+    figure = checked(timeline.timeline(bars, *_nothing_above(), events.span, style.LIGHT))
     names = [row[0] for trace in figure.data for row in trace.customdata]
     assert set(names) == {"&lt;b&gt;bold&lt;/b&gt;"}

@@ -88,7 +88,7 @@ def test_options_reach_the_engine(answer):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "one of them; not none"),
+        ((), "no load is given"),
         (("--concurrency", 4, "--rate", 2), "not concurrency and rate"),
         (("--trace", "absent.csv"), "absent.csv: the trace cannot be read"),
         (("--concurrency", 4, "--router", "nearest"), "choose least_loaded, round_robin"),

@@ -43,7 +43,7 @@ def test_a_comparison_puts_the_change_beside_the_value():
 
 
 def test_a_table_of_times_holds_no_formula_for_the_button_that_saves_it():
-    shown = display_tables.in_microseconds(
+    shown = display_tables.in_unit_of_time(
         pd.DataFrame({"name": ["=HYPERLINK(1)", "gemm", None], "time_s": [1e-6, 2e-6, 3e-6]})
     )
     assert shown["name"].tolist()[:2] == ["'=HYPERLINK(1)", "gemm"]

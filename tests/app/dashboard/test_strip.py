@@ -9,6 +9,7 @@ import ridgeline
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import strip
+from app.line.line_answer import readable
 from app.line.line_parser import read
 from app.wording import quantities
 from tests.app.pages import cards, opened, setup_of, shown
@@ -54,6 +55,14 @@ def test_a_line_sets_the_form_and_the_load_and_its_answer_is_that_of_ask():
     assert quantities.seconds(answer.tpot_s) in str(cards(app)["TPOT"])
     app.button("question_type").click().run()
     assert read(app.text_input("question_line").value).question == wanted
+
+
+def test_a_line_for_the_largest_number_of_users_is_the_plan_of_ask():
+    line = "how many users can 2 h100 serve llama 8b with tpot < 12ms vllm tp1"
+    app = asked(opened(), line)
+    assert not app.exception
+    users = readable(line).given["concurrency"]
+    assert f"Plan **Llama-3.1-8B** for **{users:,} users**" in sentence(app)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,9 @@ def test_the_command_prints_what_python_finds():
     )
     shown = CliRunner().invoke(cli, words)
     assert shown.exit_code == 0 and "cheaper than the API" in shown.output
+    running = expected["operation"]
+    most = running["tdp_w"] * running["devices"] / running["requests_per_s"] / running["osl"]
+    assert f"at most {most:.3g} J" in shown.output
 
 
 def test_host_network_and_site_add_up_and_can_be_stated():

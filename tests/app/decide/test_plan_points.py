@@ -101,6 +101,17 @@ def test_plotly_reads_the_chart_as_it_is(answer, x: str, look):
     assert any(trace["name"] == "Pareto frontier" for trace in read["data"])
 
 
+def test_the_label_of_a_plan_on_the_frontier_keeps_off_its_ring(answer):
+    shown = points(answer, ACROSS["interactivity"], UPWARDS["per_device"])
+    *_, frontier, plans = charts.candidates(shown, style.LIGHT).data
+    rings = {at: size for (at, _), size in zip(plans["customdata"], plans["marker"]["size"],
+                                               strict=True)}  # fmt: skip
+    sizes = {at: size for (at, _), size in zip(frontier["customdata"], frontier["marker"]["size"],
+                                               strict=True)}  # fmt: skip
+    both = rings.keys() & sizes.keys()
+    assert both and all(sizes[at] == rings[at] for at in both)  # Plotly keeps words off a marker
+
+
 def test_a_target_on_tpot_is_a_guide_on_interactivity(answer):
     shown = points(answer, ACROSS["interactivity"], UPWARDS["per_device"])
     assert [place for place, _ in shown.x_guides] == [pytest.approx(1 / 0.03)]

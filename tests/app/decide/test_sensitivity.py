@@ -139,7 +139,7 @@ def test_the_command_prints_what_python_finds():
     assert set(named["resources"]) == set(RESOURCES)
     assert named["needed"]["factors"]["bandwidth"] > 1
     shown = CliRunner().invoke(cli, words)
-    assert shown.exit_code == 0 and "arithmetic takes over" in shown.output
+    assert shown.exit_code == 0 and "limited by arithmetic from" in shown.output
 
 
 def test_a_load_is_served_and_says_so():

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+import hardware_db
 from app.line.line_parser import read
 from app.line.line_text import written
-from app.line.presets import PRESETS
+from app.line.presets import MOST_OF_SHORTLIST, PRESETS, SHORTLIST, SHORTLIST_NOTE
 from app.line.sentence import sentence, words
 from app.line.unread import NotUnderstood, known_words
 from app.question.parameter import Parameter
@@ -165,8 +166,9 @@ def test_a_name_that_fits_several_is_named_with_them():
     [
         ("16 usrs", "usrs", "users"), ("on any", "any", "any engine"), ("vlm", "vlm", "vllm"),
         ("max-num-seq 5", "max-num-seq",
-         "max num seqs"), ("4 bit", "bit", "int4"), ("cheapest gpu", "gpu", "h100, h200, b200"),
-        ("how many users", "users", "64 users"), ("max batch", "batch", "batch 32"),
+         "max num seqs"), ("4 bit", "bit", "int4"), ("my gpu", "gpu", "h100, h200, b200"),
+        ("how users", "users", "64 users"), ("on cpu", "cpu", "epyc-9654"),
+        ("max batch", "batch", "batch 32"),
         ("max throughput", "max", "64 users"), ("70b at q4", "70b", "Llama-3.3-70B-Instruct"),
         ("70b at q4", "q4", "q4_k_m"),
         ("summary", "summary", "summaries"), ("mi301x", "mi301x", "MI300X"),
@@ -177,6 +179,22 @@ def test_what_is_not_understood_is_named_with_the_nearest(text: str, word: str, 
     assert near in unread[word].near
     with pytest.raises(NotUnderstood, match=f"{word!r} is not understood"):
         read(text).understood()
+
+
+def test_a_question_for_a_system_compares_those_of_a_shortlist_with_a_published_rent():
+    line = read("cheapest gpu for llama 8b at 5/s with ttft < 1s").understood()
+    assert line.verb == "plan" and line.given["system"] == SHORTLIST
+    assert line.given["devices"] == f"1:{MOST_OF_SHORTLIST}" and SHORTLIST_NOTE in line.notes
+    assert all(hardware_db.load(slug).price_usd_per_hour for slug in SHORTLIST)
+    named = read("cheapest gpu of h100 or l40s for llama 8b at 5/s").understood()
+    assert named.given["system"] == (H100, "l40s") and SHORTLIST_NOTE not in named.notes
+
+
+@pytest.mark.parametrize("words", ["how many users", "max concurrent users", "most users"])
+def test_a_line_asks_for_the_largest_number_of_users(words: str):
+    line = read(f"{words} can 8 h100 serve llama 70b tpot<50ms").understood()
+    assert line.asks_users and line.verb == "plan" and "concurrency" not in line.given
+    assert not read("how many h100 for 64 users of llama 70b").asks_users
 
 
 def test_the_words_that_complete_a_line_are_those_that_it_understands():

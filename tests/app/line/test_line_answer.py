@@ -21,6 +21,7 @@ from app.line.line_parser import read
 from app.line.unread import NotUnderstood
 from app.line.verb import ASKED
 from app.question.verbs import VERBS
+from genz_core.errors import InvalidValue
 
 SERVED = "llama 8b fp8 on h200 vllm 37 users 900/110"
 PLANNED = "llama 8b on up to 2 h100 vllm 3/s 900/110 tpot<40ms pools=aggregated --no-simulate"
@@ -30,6 +31,25 @@ def run(*words: str) -> str:
     done = CliRunner().invoke(cli, list(words))
     assert done.exception is None, done.exception
     return done.stdout
+
+
+def test_one_user_more_than_the_largest_number_misses_the_target():
+    text = "how many users can 2 h100 serve llama 8b with tpot < 12ms vllm tp1 --no-simulate"
+    line = readable(text)
+    users = line.given["concurrency"]
+    assert f"{users:,} users are the most" in line.notes[0]
+    each = users // 2
+    row = ridgeline.serve(
+        "meta-llama/Llama-3.1-8B",
+        system="h100",
+        engine="vllm",
+        concurrency=[each, 1.04 * each // 1],
+    )
+    assert row.tpot_s[0] < 0.012 < row.tpot_s[1]
+    for wrong in ("how many users can 2 h100 serve llama 8b", f"{text} 64 users",
+                  "how many users can h100 or h200 serve llama 8b tpot<12ms"):  # fmt: skip
+        with pytest.raises(InvalidValue, match="the largest number of users"):
+            readable(wrong)
 
 
 @pytest.fixture(scope="module")

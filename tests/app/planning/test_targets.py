@@ -72,3 +72,11 @@ def test_the_words_of_a_figure_stand_in_either_order():
 def test_a_figure_that_there_is_none_of_meets_no_target():
     (target,) = parse_targets("usd_per_mtok < 1")
     assert not target.met(np.array([np.nan]))[0]
+
+
+def test_a_first_token_of_hundreds_of_seconds_without_a_unit_is_refused_with_both_readings():
+    with pytest.raises(InvalidValue, match="in seconds; write 500ms or 500s"):
+        parse_targets("ttft_p95 < 500")
+    assert [one.value for one in parse_targets("ttft < 500s, tpot < 0.05, e2e < 60")] == [
+        500.0, 0.05, 60.0,
+    ]  # fmt: skip

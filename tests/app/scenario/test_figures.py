@@ -7,7 +7,9 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
+from app.question.query import ask
 from app.question.question import Question
+from app.scenario import results
 from app.scenario.scenario import estimate
 from genz_core.types import Parallelism, Step, Workload
 
@@ -143,3 +145,11 @@ def test_workload_defaults_are_priced():
     assert genz_core.estimate(
         model_registry.load("gpt2"), hardware_db.load("a100"), Workload()
     ).status.tolist() == ["ok"]
+
+
+@pytest.mark.parametrize("engine", ["generic", "hf", "llama.cpp"])
+@pytest.mark.parametrize("system", ["m1-max", "m3-ultra", "m4-max"])
+def test_a_token_of_one_user_is_limited_by_memory_on_a_mac_under_every_engine(system, engine):
+    given = {"system": system, "engine": engine, "weights": "bf16", "isl": 512, "osl": 32}
+    row = results.estimate(ask("estimate", {"model": "meta-llama/Llama-3.1-8B", **given})).rows[0]
+    assert row["bound_tpot_s"] / 0.93 < row["tpot_s"] < 1.6 * row["bound_tpot_s"]

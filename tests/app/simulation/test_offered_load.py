@@ -127,7 +127,7 @@ def test_lengths_stay_when_arrivals_change():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "one of them; not none"),
+        ({}, "no load is given"),
         ({"concurrency": 4, "rate": 2.0}, "not concurrency and rate"),
         ({"rate": -1.0}, "rate = -1: give a number above 0"),
         ({"rate": float("nan")}, "rate = nan"),

@@ -237,3 +237,9 @@ def test_a_scheduler_of_choice_takes_the_place_of_the_engines_own():
     assert chosen.ttft_p99_s < own.ttft_p99_s  # a static batch waits for its longest answer
     with pytest.raises(InvalidValue, match="scheduler = 'vlm': choose vllm, sglang"):
         simulated(scheduler="vlm")
+
+
+@pytest.mark.parametrize(("rate", "grows"), [(8.0, False), (40.0, True)])
+def test_a_rate_that_is_not_sustained_is_told(rate, grows):
+    named = simulated(rate=rate, isl=1024, osl=256, requests=600).to_dict()
+    assert ("the queue grows" in named["message"]) is grows

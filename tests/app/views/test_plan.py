@@ -115,7 +115,7 @@ def test_what_cannot_be_met_says_what_would_have_to_change():
     app = settled(app)
     app = finished(app, "plan_changes_job") if "plan_changes_job" in app.session_state else app
     assert "No deployment" in app.warning[0].value
-    assert "in place of" in text(app)
+    assert "instead of" in text(app)
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ def test_pools_that_cannot_be_are_one_sentence(fields, sentence):
     [
         ({"speculation": "ngram"}, "no acceptance rate of ngram drafts is known"),
         ({"speculation": "mtp"}, "has no multi-token-prediction layers"),
-        ({"speculation": "eagle", "acceptance": "80"}, "give a share above 0"),
+        ({"speculation": "eagle", "acceptance": "80"}, "give a rate above 0"),
     ],
 )
 def test_drafts_that_cannot_be_are_refused_before_the_form(fields, sentence):

@@ -94,3 +94,16 @@ def test_a_chunk_of_prompts_never_exceeds_the_tokens_of_a_step(batch, isl):
     engine = EngineProfile(chunk_tokens=8192)
     chunk = prefill_chunk(Workload(batch, isl, 1), engine)
     assert float(chunk.tokens) == pytest.approx(min(batch * isl, 8192))
+
+
+@pytest.mark.parametrize("ranks", [2, 8])
+@pytest.mark.parametrize("isl", [100, 2611, 20_000])
+def test_a_replica_holds_what_a_deployment_of_its_own_holds(model, system, ranks, isl):
+    """Each data-parallel rank forms chunks of its own."""
+    engine = EngineProfile(chunk_tokens=8192)
+    alone, together = (
+        memory(model, system, Workload(4 * dp, isl, 100), Parallelism(dp=dp), engine)
+        for dp in (1, ranks)
+    )
+    assert together.activations_bytes[0] == pytest.approx(alone.activations_bytes[0])
+    assert together.kv_bytes[0] == alone.kv_bytes[0]

@@ -45,6 +45,9 @@ class Linear:
         latency = busy * self.step_s + self.decode_s * decodes + self.token_s * tokens
         return latency, latency / self.lanes
 
+    def of_decodes(self, decodes):
+        return self(decodes, 0.0, 0.0)
+
 
 def batching(times=None, **changed):
     """Eight requests of 100 tokens and 11 steps, prompts and decodes together in steps of 1,000
