@@ -3,8 +3,7 @@
 Streamlit requests a full collection after every run, which traverses every object: 140 ms with the
 libraries and the models loaded.  Once a collection takes long, its survivors are therefore skipped
 by later ones, so that each traverses only what was made lately; not sooner, because every run
-survives the collection at its own end.  From time to time a full traversal frees ended sessions,
-and what kept tables remember of views of them that are gone.
+survives the collection at its own end.  From time to time a full traversal frees ended sessions.
 
 After each collection what is free goes back to the system, which takes about 1 ms.
 """
@@ -15,8 +14,6 @@ import gc
 import sys
 import time
 from dataclasses import dataclass
-
-from pandas._libs.internals import BlockValuesRefs
 
 _FULL = 2  # the generation that Streamlit collects
 _LONG_S = 0.005  # processor time of a collection whose survivors are skipped by later ones
@@ -42,8 +39,6 @@ class Survivors:
             self.began_s = time.thread_time()
             return
         took_s = time.thread_time() - self.began_s
-        if self.everything:
-            _forget_ended_views()
         if self.everything or took_s > _LONG_S:
             gc.freeze()
         _give_back()
@@ -52,18 +47,6 @@ class Survivors:
         elif time.process_time() > self.rests_until_s:
             gc.unfreeze()
             self.everything = True
-
-
-def _forget_ended_views() -> None:
-    """Let tables forget their ended views.
-
-    A page takes hundreds of views of tables that are kept for all.  pandas keeps a weak reference
-    to each, and drops those of ended ones only once a column has 500, or is asked whether it is
-    shared.
-    """
-    for kept in gc.get_objects():
-        if type(kept) is BlockValuesRefs:
-            kept.has_reference()
 
 
 def _give_back() -> None:

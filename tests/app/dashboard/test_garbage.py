@@ -3,7 +3,6 @@
 import gc
 from collections.abc import Iterator
 
-import pandas as pd
 import pytest
 
 from app.dashboard import garbage
@@ -56,21 +55,6 @@ def test_after_a_rest_everything_is_walked_again():
     survivors.rests_until_s = 0.0
     assert collected(survivors) == 0
     assert collected(survivors) > 10_000
-
-
-def test_a_walk_of_everything_lets_tables_forget_their_ended_views():
-    gc.unfreeze()
-    table = pd.DataFrame({"a": [1, 2]})
-    held = table[["a"]]
-    for _ in range(50):
-        table.copy(deep=False)
-    references = table._mgr.blocks[0].refs.referenced_blocks
-    assert len(references) > 50
-    collected(garbage.Survivors())
-    references = table._mgr.blocks[0].refs.referenced_blocks
-    assert [reference() for reference in references if reference() is None] == []
-    held.loc[0, "a"] = 7  # what is still shared is still known to be
-    assert table["a"].tolist() == [1, 2]
 
 
 def test_the_rest_is_long_beside_the_walk(monkeypatch: pytest.MonkeyPatch):
