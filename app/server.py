@@ -34,7 +34,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.access_log import AccessLog
-from app.dashboard import preloading
+from app.dashboard import preload
 from app.jobs import server_queue
 from app.rights import ACCESS_LOG, TOKEN
 from genz_core.common.installation import pip_install_extra
@@ -227,7 +227,7 @@ async def running(_: st.App) -> AsyncIterator[None]:
         tempfile.tempdir = folder
         if not st.get_option("server.headless"):
             threading.Thread(target=webbrowser.open, args=(address(),), daemon=True).start()
-        preloading.begin()
+        preload.begin()
         yield
 
 

@@ -85,7 +85,7 @@ def test_the_command_takes_the_run_and_can_be_told_not_to(store, monkeypatch):
     without = CliRunner().invoke(cli, [*asked, "--json", "--no-kept-runs"]).stdout
     assert with_run["measured"] and not json.loads(without)["energy"]["measured"]
     words = CliRunner().invoke(cli, asked).stdout
-    assert "measured (run " in words and "under a cap of" in words
+    assert "measured (run " in words and "under a power cap of" in words
 
 
 @pytest.mark.parametrize("system", ["h100", "l4"])

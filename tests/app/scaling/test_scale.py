@@ -147,7 +147,7 @@ def test_extras_that_cannot_be_are_refused(given, words: str):
 
 def test_a_target_on_a_latency_limits_each_request_and_is_judged_on_the_whole_load():
     load = {name: value for name, value in LOAD.items() if name != "tpot_target_s"}
-    target = ("tpot_p99 < 25ms", "ttft < 3600", "usd_per_mtok < 1e9", "joules_per_token < 1")
+    target = ("tpot_p99 < 25ms", "ttft < 3600s", "usd_per_mtok < 1e9", "joules_per_token < 1")
     given = {**load, "rate": 0.25, "day": BUSY, "seed": 3}
     found = scale(ask("scale", {**given, "target": target}), extras("scale", mtbf_h=0))
     limited, said = followed(), sentences(found)

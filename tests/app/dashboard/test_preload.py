@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 
 import app.dashboard.panels
-from app.dashboard import library_tables, preloading
+from app.dashboard import library_tables, preload
 from genz_core.errors import RidgelineError
 
 
 def test_it_loads_the_modules_of_every_panel_and_the_lists_of_the_library():
-    parts = list(preloading.parts())
+    parts = list(preload.parts())
     loaded = {part.args[0] for part in parts if isinstance(part, partial)}
     panels = pkgutil.iter_modules(app.dashboard.panels.__path__)
     assert {f"app.dashboard.panels.{panel.name}" for panel in panels} <= loaded
@@ -32,6 +32,6 @@ def test_a_part_that_a_damaged_file_prevents_does_not_prevent_the_next(
         yield fails
         yield lambda: done.append("next")
 
-    monkeypatch.setattr(preloading, "parts", parts)
-    preloading.load()
+    monkeypatch.setattr(preload, "parts", parts)
+    preload.load()
     assert done == ["next"]

@@ -12,12 +12,12 @@ from functools import partial
 
 from genz_core.errors import RidgelineError
 
-_PACKAGES = ("app.dashboard", "app.dashboard.panels")
+_DASHBOARD = __name__.rpartition(".")[0]  # in a wheel a part of another package
 
 
 def begin() -> None:
     """Start to load; returns at once."""
-    threading.Thread(target=load, daemon=True, name="preloading").start()
+    threading.Thread(target=load, daemon=True, name="preload").start()
 
 
 def load() -> None:
@@ -33,7 +33,7 @@ def load() -> None:
 
 def parts() -> Iterator[Callable[[], object]]:
     """What is loaded: the modules behind all pages, then the lists of systems and models."""
-    for package in _PACKAGES:
+    for package in (_DASHBOARD, f"{_DASHBOARD}.panels"):
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             yield partial(importlib.import_module, f"{package}.{module.name}")
     from app.dashboard import library_tables
