@@ -16,6 +16,10 @@ def closed(model, system, users, engine=ENGINE, **lengths):
     return serve(model, system, Traffic(concurrency=users, **lengths), engine=engine)
 
 
+def requests_per_s(served):
+    return served.output_tokens_per_s / served.osl
+
+
 @st.composite
 def loads(draw):
     """A closed loop: users, prompt, output, length ratio, engine."""

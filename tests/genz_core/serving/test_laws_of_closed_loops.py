@@ -14,7 +14,7 @@ from genz_core.serving import Traffic, serve
 from genz_core.types import Parallelism, Workload
 from genz_core.workload import decode, prefill
 from tests.draws import cases
-from tests.genz_core.serving.closed_loops import ENGINE, closed, loads
+from tests.genz_core.serving.closed_loops import ENGINE, closed, loads, requests_per_s
 
 
 @settings(max_examples=cases(25))
@@ -23,8 +23,7 @@ def test_users_are_those_that_wait_read_and_decode(model, system, load, users):
     """Little's law: C = X (TTFT + (osl - 1) TPOT)."""
     engine, lengths = load
     served = closed(model, system, users, engine, **lengths)
-    requests_per_s = served.output_tokens_per_s[0] / served.osl[0]
-    assert requests_per_s * served.e2e_s[0] == pytest.approx(users, rel=0.02)
+    assert requests_per_s(served)[0] * served.e2e_s[0] == pytest.approx(users, rel=0.02)
 
 
 @settings(max_examples=cases(40))
@@ -35,8 +34,8 @@ def test_longer_answers_never_bring_more_requests(model, system, load, users):
     engine, lengths = load
     osl = np.array([2, 3, 4, 6, 9, 14, 20])
     served = closed(model, system, users, engine, **lengths | {"osl": osl})
-    requests_per_s = served.output_tokens_per_s / served.osl
-    assert np.all(requests_per_s[1:] < 1.05 * np.minimum.accumulate(requests_per_s)[:-1])
+    rates = requests_per_s(served)
+    assert np.all(rates[1:] < 1.05 * np.minimum.accumulate(rates)[:-1])
 
 
 def test_answers_that_ride_on_steps_that_read_bring_no_more_requests_when_they_are_longer(
@@ -46,8 +45,7 @@ def test_answers_that_ride_on_steps_that_read_bring_no_more_requests_when_they_a
     and a step that reads has one of them beside it that often."""
     engine = replace(ENGINE, chunk_tokens=512, max_sequences=4, host_request_s=0.0)
     served = closed(model, system, 4, engine, isl=666, osl=np.array([2, 3, 4, 6]), length_ratio=0.8)
-    requests_per_s = served.output_tokens_per_s / served.osl
-    assert np.all(np.diff(requests_per_s) < 0)
+    assert np.all(np.diff(requests_per_s(served)) < 0)
 
 
 @settings(max_examples=cases(25))
@@ -81,13 +79,12 @@ def test_a_doubling_of_users_brings_hardly_more_than_the_one_before(model, syste
 def test_no_more_requests_are_served_than_their_least_work_allows(model, system, load, users):
     engine, lengths = load
     served = closed(model, system, users, engine, **lengths)
-    requests_per_s = served.output_tokens_per_s[0] / served.osl[0]
     isl = max(round(lengths["isl"] * (1 + lengths["length_ratio"]) / 2), 1)
     osl = served.osl[0]
     many = prefill(model, system, Workload(64.0, isl, 1.0), engine=engine).bound_total_s[0] / 64
     fit = max(served.running[0], 1.0)
     step = decode(model, system, Workload(fit, isl, osl), engine=engine).bound_total_s[0] / fit
-    assert requests_per_s * max(many, step * (osl - 1)) <= 1.0 + 1e-6
+    assert requests_per_s(served)[0] * max(many, step * (osl - 1)) <= 1.0 + 1e-6
 
 
 @settings(max_examples=cases(25))
