@@ -20,6 +20,7 @@ from typing import NoReturn
 
 from app.jobs.job_files import JobFiles, Order
 
+_AUTOGROUP = Path("/proc/self/autogroup")  # of this process's session, on Linux
 GRACE_S, _ASK_S = 3.0, 0.2
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
@@ -177,6 +178,19 @@ def _limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
+def _lower_priority(niceness: int) -> None:
+    """Add to the niceness of this process and, on Linux, of its session.
+
+    Linux may divide the processor among sessions first (sched(7), "The autogroup feature"): then
+    the niceness of a process counts only within its session, which here holds nothing but the job.
+    """
+    if hasattr(os, "nice"):
+        os.nice(niceness)
+    if niceness and _AUTOGROUP.exists():
+        with contextlib.suppress(OSError):
+            _AUTOGROUP.write_text(str(niceness))
+
+
 def run(files: JobFiles) -> int:
     """Do the work of an order and record its outcome; returns an exit code."""
     from genz_core.common.progress import Cancelled
@@ -185,8 +199,7 @@ def run(files: JobFiles) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     order = files.read_order()
     _limit_memory(order.memory_bytes)
-    if hasattr(os, "nice"):
-        os.nice(order.niceness)
+    _lower_priority(order.niceness)
     try:
         files.write_outcome(_done(order, files))
     except Cancelled as stopped:

@@ -47,6 +47,14 @@ def test_pages_come_before_jobs_but_not_before_measurements(queue: Queue):
     assert own == measurement.result < simulation.result
 
 
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="sessions share one queue")
+def test_the_session_of_a_job_comes_after_the_servers(queue: Queue):
+    """A job has a session of its own, which Linux weighs against the server's."""
+    low = ended(queue.submit(works.priority_of_session, None, "a test", SIMULATING))
+    level = ended(queue.submit(works.priority_of_session, None, "a test", MEASURING))
+    assert (low.result, level.result) == (str(SIMULATING.niceness), "0")
+
+
 def test_the_size_of_a_result_is_that_of_its_file(queue: Queue):
     small, large = (ended(queue.submit(works.finish, bytes(n), "a test", LANE)) for n in (1, 9999))
     assert 0 < small.size_bytes < 9999 < large.size_bytes

@@ -27,6 +27,10 @@ def priority(argument: Any, progress: Progress, cancelled: Cancel) -> int:
     return os.nice(0)
 
 
+def priority_of_session(argument: Any, progress: Progress, cancelled: Cancel) -> str:
+    return Path("/proc/self/autogroup").read_text(encoding="ascii").split()[-1]
+
+
 def fail(argument: Any, progress: Progress, cancelled: Cancel) -> None:
     raise MeasurementError("the GPU vanished")
 
