@@ -150,7 +150,7 @@ ALONE: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
         32 * 8 * 4096 * 2,
     ),
     "models: every checkpoint of the library": (
-        ("models",), lambda d: len(d) >= 435, True,
+        ("models",), lambda d: len(d) >= 436, True,
     ),
     "technology comparison: every combination of the study": (
         ("study", "app/samples/studies/hbm4.yaml"), lambda d: len(d["rows"]), 3 * 2,

@@ -1,5 +1,8 @@
 """A format of a shipped model means the checkpoint published in it, if one ships."""
 
+import pytest
+import ridgeline
+
 from model_registry.finding.catalog import shipped_models
 from model_registry.quantization.published_tensors import published_precision
 from tests.model_registry.shared_models import built
@@ -35,3 +38,12 @@ def test_the_bases_of_quantised_checkpoints_ship_too() -> None:
     assert len(QUANTISED) >= 20
     missing = {model.id: set(model.bases) - set(shipped_models()) for model in QUANTISED}
     assert not any(missing.values()), missing
+
+
+def test_metas_fp8_checkpoint_weighs_what_vllm_loads_of_it() -> None:
+    """56.7677 GiB on each of eight GPUs; with attention in 8 bits it would be 47.8.
+
+    Source: dstackai/benchmarks, comparison/h100sxm5_vs_mi300x/raw_data/gpu-usage.md @85a2fe1.
+    """
+    answer = ridgeline.estimate("meta-llama/Llama-3.1-405B-FP8", system="h100", tp=8)
+    assert answer.weights_bytes / 2**30 == pytest.approx(56.7677, rel=2e-3)
