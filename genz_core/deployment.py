@@ -242,7 +242,12 @@ def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, 
     if chosen or bytes_of(weights) <= bytes_of(cache):
         return model, ()
     note = f"kv cache: {weights}, the default of {engine.name}; checkpoints allow {cache}"
-    return model.with_precision(replace(precision, kv=weights)), (note,)
+    kept = _CACHED_ALIKE.get(lambda: model.with_precision(replace(precision, kv=weights)), model)
+    return kept, (note,)
+
+
+#: Models whose cache has the format of their weights; one object for all systems.
+_CACHED_ALIKE: ByIdentity[Model] = ByIdentity()
 
 
 def as_measured(engine: EngineProfile, model: Model, system: System) -> EngineProfile:

@@ -76,7 +76,9 @@ def price(
         numbers = block.columns(low, min(low + step, stop))
         size = min(low + step, stop) - low
         parts.append(_priced(block, found, numbers, size, bounds_only))
-    return {name: np.concatenate([p[name] for p in parts]) for name in names_of(bounds_only)}
+    texts = {name: _text(stop - start, _shown(block, found, name)) for name in STRUCTURAL}
+    others = names_of(bounds_only)[len(texts) :]
+    return texts | {name: np.concatenate([p[name] for p in parts]) for name in others}
 
 
 def names_of(bounds_only: bool) -> tuple[str, ...]:
@@ -91,8 +93,8 @@ def _priced(
     size: int,
     bounds_only: bool,
 ) -> Columns:
-    table: Columns = {name: _text(size, _shown(block, found, name)) for name in STRUCTURAL}
-    table |= {name: _asked(block, name, numbers, size) for name in NUMERIC}
+    """Columns of the rows of some numbers, without those of `STRUCTURAL`."""
+    table: Columns = {name: _asked(block, name, numbers, size) for name in NUMERIC}
     nothing = np.full(size, np.nan)
     table |= dict.fromkeys(_FIGURES, nothing)
     table |= {"devices": nothing, "fits": np.zeros(size, dtype=bool)}

@@ -133,7 +133,7 @@ def _limits(op: Op, system: System) -> list[Any]:
     """Least times of a run of an operator on the resources that it uses."""
     least = roofline(op, system)
     every = (least.compute_s, least.memory_s, least.communication_s)
-    return [time for time in every if isinstance(time, Symbol) or np.any(time)]
+    return [time for time in every if isinstance(time, Symbol) or time]
 
 
 def _keys(numbers: Iterable[Any]) -> tuple[Hashable, ...]:

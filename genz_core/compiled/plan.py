@@ -11,6 +11,7 @@ import numpy as np
 from genz_core.common.memo import ByIdentity
 from genz_core.compiled.kinds import Kind
 from genz_core.compiled.lanes import (
+    OF_GRAPH,
     Lanes,
     Some,
     of_all_runs,
@@ -35,6 +36,7 @@ from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, Syst
 _PRICED = 65536
 #: One instance for all plans of a deployment, so that equal formulas have identical objects.
 _PRICERS: ByIdentity[Pricer] = ByIdentity()
+_GRAPHS: ByIdentity[tuple[Formulas, Graph]] = ByIdentity()
 
 
 class Priced(NamedTuple):
@@ -76,9 +78,7 @@ class Plan:
             Unresolved: the graph's shape, or a branch, depends on the sizes.
             MissingSpec: the system states no peak or link that an operator needs.
         """
-        formulas = Formulas()
-        step = Step((kind.group(formulas),))
-        graph = of_busiest_rank(deployed.executed.graph(step, split), split)
+        formulas, graph = _graph(deployed, split, kind)
         system, engine = deployed.system, deployed.engine
         pricer = _PRICERS.get(lambda: Pricer(system, engine), system, engine)
         every, settled = range(len(graph.ops)), [_phase(op) for op in graph.ops]
@@ -215,6 +215,27 @@ class Plan:
         program, rows = self._columns[key]
         found = rows.taken(evaluated(program, lanes.sizes, nodes))
         return found.reshape(-1, len(self.graph.ops), found.shape[1])
+
+
+def key_of(split: Parallelism, kind: Kind) -> Hashable:
+    """A key that is equal for equal degrees and kinds."""
+    degrees = (getattr(split, name) for name in OF_GRAPH)
+    numbers = (None if degree is None else float(degree) for degree in degrees)
+    return (*numbers, split.sequence_parallel, split.order, kind)
+
+
+def _graph(deployed: Deployment, split: Parallelism, kind: Kind) -> tuple[Formulas, Graph]:
+    """The graph of a kind of step, whose numbers are symbols, and their formulas; one for all
+    systems, and for all engines that run the model alike.
+    """
+
+    def make() -> tuple[Formulas, Graph]:
+        formulas = Formulas()
+        step = Step((kind.group(formulas),))
+        return formulas, of_busiest_rank(deployed.executed.graph(step, split), split)
+
+    engine, key = deployed.engine, key_of(split, kind)
+    return _GRAPHS.get(make, deployed.model, engine.eager, engine.shared_beside, values=key)
 
 
 def _within(some: Some, start: int, stop: int) -> Some:

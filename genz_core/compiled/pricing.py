@@ -10,8 +10,8 @@ import numpy as np
 
 from genz_core.common.memo import ByIdentity
 from genz_core.compiled.kinds import Kind, kinds
-from genz_core.compiled.lanes import OF_GRAPH, Lanes, Some, of_all_runs, sum_broadcast
-from genz_core.compiled.plan import Plan, Priced
+from genz_core.compiled.lanes import Lanes, Some, of_all_runs, sum_broadcast
+from genz_core.compiled.plan import Plan, Priced, key_of
 from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
 from genz_core.steps.step import Figures, Laid, StepEstimate, of_busiest_rank
@@ -39,9 +39,7 @@ def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None
         except Unresolved:
             return None
 
-    degrees = (getattr(split, name) for name in OF_GRAPH)
-    numbers = tuple(None if degree is None else float(degree) for degree in degrees)
-    key = (*numbers, split.sequence_parallel, split.order, kind)
+    key = key_of(split, kind)
     return _PLANS.get(make, deployed.model, deployed.system, deployed.engine, values=key)
 
 

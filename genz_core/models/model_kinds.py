@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from genz_core.common.memo import ByIdentity
 from genz_core.errors import NoOutput, UnsupportedModel
 from genz_core.types import Model, Num
 
@@ -38,7 +39,13 @@ def prompt_tokens(model: Model, isl: Num) -> Num:
 def padded(model: Model, what: frozenset[str]) -> Model:
     """The model with an engine's padding (`Padding.what`); unchanged if it cannot be padded."""
     fill: Callable[[frozenset[str]], Model] | None = getattr(model, "padded", None)
-    return model if fill is None or not what else fill(what)
+    if fill is None or not what:
+        return model
+    return _PADDED.get(lambda: fill(what), model, values=what)
+
+
+#: One object for a model and its padding on all systems, so that they share its graphs.
+_PADDED: ByIdentity[Model] = ByIdentity()
 
 
 def check_generates(model: Model, asked: str) -> None:

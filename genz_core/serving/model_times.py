@@ -22,6 +22,7 @@ from genz_core.compiled.lanes import Lanes, of_all_runs, repeated
 from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.models.speculative import QueryTokens
+from genz_core.schedule import NODES, WEIGHTS
 from genz_core.serving.deduplicate import picked_columns
 from genz_core.serving.node_lines import Line, nodes_of
 from genz_core.steps.step import of_busiest_rank, stage_runs
@@ -50,7 +51,6 @@ _DECODE_NODES, _PROMPT_NODES = 10, 8
 #: Numbers of prompts whose attention is priced in one kernel: a single one, and two at which every
 #: further one adds as much.
 PROMPTS_OF_A_KERNEL = (1.0, 256.0, 512.0)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class ModelTimes:
         one = np.ones_like(sizes.isl)
         some, nodes = _nodes(sizes, query.tokens)
         prompt = sizes.cached + sizes.isl
-        contexts = prompt + (_NODES[:, None] + 1.0) / 2.0 * np.maximum(sizes.osl - 2.0, 0.0)
+        contexts = prompt + NODES[:, None] * np.maximum(sizes.osl - 2.0, 0.0)
         read = sizes.cached + (sizes.isl - sizes.piece) / 2.0
         steps = _Steps.of(deployed, parallelism, without)
         of_tokens = steps.seconds(Group(nodes, one, one), *_OF_TOKENS)
@@ -140,7 +140,7 @@ class ModelTimes:
             experts_s=of_tokens["experts"],
             rows_s=of_tokens["rows"],
             decode_nodes=some,
-            decodes_s=np.einsum("snkc,k->snc", attention, _WEIGHTS / 2.0),
+            decodes_s=np.einsum("snkc,k->snc", attention, WEIGHTS),
             prompt_s=alone,
             prompts_s=each,
             prompts_least_s=np.maximum(many - number * each, 0.0),

@@ -27,7 +27,7 @@ class Formulas(Results):
     def applied(self, ufunc: np.ufunc, *values: Any) -> Any:
         """The result of a NumPy ufunc on symbols and constants, simplified."""
         given = [self.operand(value) for value in values]
-        if any(isinstance(value, np.ndarray) for value in given):
+        if self.arrays and any(isinstance(value, np.ndarray) for value in given):
             return _beside(self, ufunc, given)
         return _FOLDS[ufunc](*given) if ufunc in _FOLDS else self.result(ufunc, *given)
 

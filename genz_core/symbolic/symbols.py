@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, prod
+from threading import Lock
 from typing import Any, cast
 
 import numpy as np
@@ -45,6 +46,7 @@ class Results:
     least: list[float] = field(default_factory=list)
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def size(self, name: str, least: float) -> Symbol:
         """A size of at least `least`."""
@@ -65,14 +67,15 @@ class Results:
         shape: of the result; by default the shape that its arguments broadcast to.
         """
         keys = tuple(map(key_of, given))
-        at = self._known.setdefault((function, *keys), len(self.steps))
-        if at == len(self.steps):
-            # no symbols, which refer to these results: both are freed when nothing uses them
-            one_each = zip(given, keys, strict=True)
-            arguments = tuple(key if isinstance(v, Symbol) else v for v, key in one_each)
-            self.steps.append((function, arguments))
-            self.least.append(least)
-            self.shapes.append(_shape_of(*map(np.shape, given)) if shape is None else shape)
+        with self._lock:  # several threads may price with the same graph
+            at = self._known.setdefault((function, *keys), len(self.steps))
+            if at == len(self.steps):
+                # no symbols, which refer to these results: both are freed when nothing uses them
+                one_each = zip(given, keys, strict=True)
+                arguments = tuple(key if isinstance(v, Symbol) else v for v, key in one_each)
+                self.least.append(least)
+                self.shapes.append(_shape_of(*map(np.shape, given)) if shape is None else shape)
+                self.steps.append((function, arguments))
         return Symbol(self, at)
 
     def operand(self, value: Any) -> Symbol | float | bool | Array:
@@ -199,6 +202,8 @@ class Symbol:
         return self.formulas.applied(np.subtract, other, self)
 
     def __mul__(self, other: Any) -> Any:
+        if isinstance(other, (float, int)):
+            return self.scaled(other)
         return self.formulas.applied(np.multiply, self, other)
 
     __rmul__ = __mul__
@@ -251,7 +256,7 @@ def lower_bound(value: Any) -> float:
 
 def constant(value: Any) -> float | bool:
     """The single number of a constant that is combined with symbols."""
-    if isinstance(value, float | bool):
+    if isinstance(value, (float, int)):
         return value
     array = np.asarray(value)
     if array.size != 1:

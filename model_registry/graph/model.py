@@ -37,10 +37,6 @@ class DescribedModel:
     source: str = ""
     inputs: ModelInputs = field(default_factory=ModelInputs)
     filled: frozenset[str] = frozenset()
-    _equal: tuple[Layers, Layers] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_equal", _equal(self.spec, self.precision))
 
     def __repr__(self) -> str:
         weights = " and ".join(sorted(set(self.precision.weights.values())))
@@ -73,6 +69,13 @@ class DescribedModel:
     def active_parameters(self) -> float:
         """Parameters used for one token: all but the routed experts that it is not sent to."""
         return self._counts[1]
+
+    @cached_property
+    def _equal(self) -> tuple[Layers, Layers]:
+        """Equal layers of the encoder (none without one), and of the model's own layers."""
+        inner, apart = self.spec.encoder, replace(self.precision, by_layer={})
+        own = equal_layers(self.spec, self.precision)
+        return equal_layers(inner, apart) if inner else [], own
 
     @cached_property
     def _counts(self) -> tuple[float, float]:
@@ -178,13 +181,6 @@ class DescribedModel:
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
         return invalid_reason(self.spec, parallelism, self.filled)
-
-
-def _equal(spec: ModelSpec, precision: Precision) -> tuple[Layers, Layers]:
-    """Equal layers of the encoder (none without one), and of the model's own layers."""
-    inner = spec.encoder
-    apart = replace(precision, by_layer={})
-    return equal_layers(inner, apart) if inner else [], equal_layers(spec, precision)
 
 
 def _parameters(op: Op) -> float:

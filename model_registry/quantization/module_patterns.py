@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -57,15 +57,15 @@ class ModulePatterns:
     """Module patterns, indexed so that a look-up need not try all of them.
 
     exact: paths in a specific layer.  parts: path components anywhere.  globs: by the layer that
-    they name, "" for any.  layers: those that some pattern names; anywhere: a regular expression
-    may distinguish layers without naming them.
+    they name, "" for any.  inside: of each layer that some pattern names, these patterns without
+    its number.  anywhere: a pattern may distinguish layers without naming them.
     """
 
     exact: frozenset[str] = frozenset()
     parts: tuple[str, ...] = ()
     globs: Mapping[str, tuple[re.Pattern[str], ...]] = field(default_factory=dict)
     regexes: tuple[re.Pattern[str], ...] = ()
-    layers: frozenset[str] = frozenset()
+    inside: Mapping[str, frozenset[str]] = field(default_factory=dict)
     anywhere: bool = False
 
     @classmethod
@@ -77,6 +77,7 @@ class ModulePatterns:
         """
         exact, parts, regexes = set(), [], []
         globs: dict[str, list[str]] = {}
+        inside: dict[str, set[str]] = {}
         for pattern in (single for text in patterns for single in _expand(str(text))):
             short = _PREFIX.sub("", pattern.removesuffix(".")).removeprefix("model.")
             if pattern.startswith("re:"):
@@ -84,22 +85,27 @@ class ModulePatterns:
             elif "*" in short:
                 for layer in _layers_of(short):
                     globs.setdefault(layer, []).append(short)
-            elif _LAYER.match(f"{short}."):
+                    inside.setdefault(layer, set()).add(short.removeprefix(f"layers.{layer}."))
+            elif named := _LAYER.match(f"{short}."):
                 exact.add(short)
+                inside.setdefault(named.group(1), set()).add(short[named.end() :])
             else:
                 parts.append(f".{short}.")
+        anywhere = (*(regex.pattern for regex in regexes), *globs.get("", ()))
         return cls(
             exact=frozenset(exact),
             parts=tuple(parts),
             globs={layer: tuple(map(_compiled, named)) for layer, named in globs.items()},
             regexes=tuple(regexes),
-            layers=frozenset({path.split(".")[1] for path in exact} | set(globs) - {""}),
-            anywhere=any(re.search(r"\d", regex.pattern) for regex in regexes),
+            inside={layer: frozenset(paths) for layer, paths in inside.items()},
+            anywhere=any(re.search(r"\d", pattern) for pattern in anywhere),
         )
 
-    def singles_out(self, layer: int) -> bool:
-        """Whether some pattern may match this layer but not the others."""
-        return self.anywhere or str(layer) in self.layers
+    def of_layer(self, layer: int) -> Hashable:
+        """The patterns that may match this layer but not others; modules of layers with equal ones
+        match alike.
+        """
+        return layer if self.anywhere else self.inside.get(str(layer))
 
     def match(self, path: str) -> bool:
         """Whether a pattern names the module at `path`, or a module around it."""

@@ -47,15 +47,15 @@ def _table(scheme: Scheme, config: RawConfig, base: str) -> dict[str, dict[int, 
     """{role: {layer: format}}; tensors outside the layers are at layer -1."""
     layers, kind = _layer_count(config), str(config.get("model_type", ""))
     modules = {**MODULES, **MODULES_OF_TYPE.get(kind, {})}
+    kinds = [scheme.of_layer(layer) for layer in range(max(layers, 1))]
+    example = {kind: layer for layer, kind in enumerate(kinds)}
     table: dict[str, dict[int, str]] = {}
-    beyond = range(layers, layers + MAX_LAYERS)
-    alike = next((layer for layer in beyond if not scheme.singles_out(layer)), layers)
     for role, names in modules.items():
-        common = scheme.format(role, tuple(f"layers.{alike}.{name}" for name in names)) or base
-        table[role] = dict.fromkeys(range(max(layers, 1)), common)
-        for layer in filter(scheme.singles_out, table[role]):
-            paths = tuple(f"layers.{layer}.{name}" for name in names)
-            table[role][layer] = scheme.format(role, paths) or base
+        formats = {
+            kind: scheme.format(role, tuple(f"layers.{layer}.{name}" for name in names)) or base
+            for kind, layer in example.items()
+        }
+        table[role] = {layer: formats[kind] for layer, kind in enumerate(kinds)}
     for role, names in ENDS.items():
         paths = (*names, f"layers.{layers}.mlp") if role == "mtp" else names
         table[role] = {-1: scheme.format(role, paths) or base}

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,10 +44,11 @@ class Scheme:
             return ""
         return self.base
 
-    def singles_out(self, layer: int) -> bool:
-        """Whether this layer may differ from the others."""
-        lists = (self.kept, *(patterns for patterns, _ in self.named))
-        return any(patterns.singles_out(layer) for patterns in lists)
+    def of_layer(self, layer: int) -> Hashable:
+        """The patterns that distinguish this layer; modules of layers with equal ones have equal
+        formats.
+        """
+        return tuple(p.of_layer(layer) for p in (self.kept, *(named for named, _ in self.named)))
 
 
 _ALGORITHMS: Mapping[str, str] = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 
 import numpy as np
@@ -17,10 +19,12 @@ from genz_core.alone import program_choice as alone
 from genz_core.alone.straight import straight
 from genz_core.common.memo import ByIdentity
 from genz_core.compiled import pricing
+from genz_core.compiled.kinds import Kind
+from genz_core.deployment import deploy
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program
 from genz_core.symbolic.symbols import Unresolved, item, number
-from genz_core.types import Parallelism, Workload
+from genz_core.types import Graph, Parallelism, Workload
 from tests.draws import cases, seed
 
 MODELS, SYSTEMS = sorted(model_registry.names()), sorted(hardware_db.names())
@@ -174,6 +178,36 @@ def test_a_program_evaluates_formulas_for_arrays_and_leaves_out_what_nobody_want
     (found,) = program(sizes)
     assert (found * wanted.factor + wanted.constant).tolist() == [80.0, 8.0]
     assert np.exp not in [function for _, function, _ in program.steps]
+
+
+def test_systems_and_engines_that_run_a_model_alike_share_its_graph():
+    model = model_registry.load("deepseek-ai/DeepSeek-V3")
+    kind = Kind(reads=False)
+
+    def graph(system: str, engine: str) -> Graph:
+        deployed = deploy(model, hardware_db.load(system), hardware_db.load_engine(engine))
+        return pricing.plan_of(deployed, Parallelism(tp=8), kind).graph
+
+    assert graph("h100", "vllm") is graph("b200", "vllm") is not graph("h100", "hf")
+    assert graph("h100", "trtllm") is graph("b200", "sglang"), "both pad experts"
+
+
+def test_formulas_take_results_of_several_threads_at_once():
+    formulas = Formulas()
+    tokens = formulas.size("tokens", 1.0)
+
+    def ask(first: int) -> list[int]:
+        return [np.exp(tokens * (n // 2 + 1.0)).at for n in range(first, 4000)]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            every = list(threads.map(ask, [0, 0, 2000, 2000]))
+    finally:
+        sys.setswitchinterval(interval)
+    assert every[0] == every[1] and every[2] == every[3] == every[0][2000:]
+    assert len(formulas.steps) == len(formulas.least) == len(formulas.shapes) == 2001
 
 
 def test_formulas_and_their_programs_are_freed_without_a_search_for_garbage():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -151,6 +152,8 @@ def main() -> None:
     """The command `ridgeline`."""
     # nearly all that a command makes lasts until its end: it is searched for garbage less often
     gc.set_threshold(50_000)
+    # pydantic would search every installed package for plugins
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     from app.cli import main as command_line
 
     try:

@@ -6,6 +6,7 @@ import pytest
 
 from genz_core.errors import InvalidValue, RidgelineError, UnknownPrecision
 from genz_core.types import Parallelism, Precision, Step
+from model_registry.quantization.module_patterns import ModulePatterns
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.quantization.roles import ENDS, KEPT, MODULES
 from model_registry.reports.symbolic import graph_total
@@ -125,6 +126,25 @@ def test_layer_1_is_not_layer_10() -> None:
     precision = resolve_precision({**LLAMA, "num_hidden_layers": 12, "quantization_config": block})
     assert precision.weight("mlp.up", 1) == "bf16"
     assert precision.weight("mlp.up", 10) == "fp8"
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        ["model.layers.{1..2,5}.mlp*", "model.layers.5.self_attn.q_proj", "lm_head"],
+        ["model.layers.1*", "*.experts.*"],
+        [r"re:.*layers\.[37]\.self_attn.*", "model.layers.{0..9}.mlp.gate_proj"],
+        ["*layers.3.*", "model.layers.{2..4}.mlp"],
+    ],
+)
+def test_each_layer_has_the_format_that_its_own_patterns_give(kept: list[str]) -> None:
+    block = {"quant_method": "fp8", "modules_to_not_convert": kept}
+    config = {**LLAMA, "num_hidden_layers": 12, "quantization_config": block}
+    precision, patterns = resolve_precision(config), ModulePatterns.parse(kept)
+    for role in ("attention.q", "mlp.up", "mlp.down"):
+        for layer in range(12):
+            left_out = any(patterns.match(f"layers.{layer}.{name}") for name in MODULES[role])
+            assert precision.weight(role, layer) == ("bf16" if left_out else "fp8"), (role, layer)
 
 
 def test_a_run_of_layers_is_written_short() -> None:
