@@ -233,16 +233,15 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 
 def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
-    """Rows of the thinnest tile: 1 in engines with matrix-vector kernels, 8 on CPUs, on GPUs of
-    Apple and in weight-only kernels, otherwise 64.
+    """Rows of the thinnest tile: 1 in engines with matrix-vector kernels and on GPUs of Apple, 8 on
+    CPUs and in weight-only kernels, otherwise 64.
 
-    Source of Apple's: Metal Shading Language Specification, SIMD-group matrices of 8 x 8 elements;
-    Metal Performance Shaders also have a kernel for vectors (MPSMatrixVectorMultiplication).
+    Source of Apple's: MPSMatrixVectorMultiplication of Metal Performance Shaders, qmv of MLX.
     """
-    if conditions.engine.thin_products:
-        return 1
     system = conditions.system
-    thin = _unpacked(op, compute) or system.kind == "cpu" or system.vendor == "Apple"
+    if conditions.engine.thin_products or system.vendor == "Apple":
+        return 1
+    thin = _unpacked(op, compute) or system.kind == "cpu"
     return 8 if thin else 64
 
 

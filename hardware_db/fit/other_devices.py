@@ -5,7 +5,7 @@ their rows of the validation and of the held-out points; the profiles and rows o
 package are unchanged.  FOLDER holds tables as described in `hardware_db.fit.public_tables`.
 
 Constants are kept only where they price held-out shapes better than the constants used without
-them.
+them.  Where large products were published for a silicon, its share of the peak is theirs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,7 @@ from hardware_db.fit.samples import SplitSeries, samples, split
 from hardware_db.profile_schema import FittedProfile, combine, layered, write
 from hardware_db.profiles import FOLDER, RESIDUALS, measured_profiles, typical_profile
 from hardware_db.profiles.validation import FILE
+from hardware_db.tables import table
 
 #: Devices to fit, by slug.
 DEVICES = (
@@ -124,6 +126,8 @@ def _without_own(sample: SplitSeries) -> LatencyProfile:
 def _starts(sample: SplitSeries) -> list[Parameters]:
     """Starting points: the constants used without a fit, typical constants, and the defaults."""
     starts = [_stand_in(sample), _typical(sample), defaults(sample.series.operator)]
+    if reached := _reached(sample):
+        return [replace(cast(GemmParameters, s), compute_efficiency=reached) for s in starts]
     if _fixed(sample):
         return starts[:1]
     if sample.series.device not in _TIMED_BY_PROFILER:
@@ -137,11 +141,28 @@ def _starts(sample: SplitSeries) -> list[Parameters]:
 def _fixed(sample: SplitSeries) -> frozenset[str]:
     """Constants that the series cannot determine."""
     series = sample.series
+    if _reached(sample):
+        return frozenset({"compute_efficiency"})
     if series.operator == "gemm" and series.device in _THIN_AS_FAMILY:
         return _OF_THIN
     if series.operator == "collective" and series.device in _TIMED_BY_EVENTS:
         return _OF_SMALL
     return frozenset()
+
+
+def _reached(sample: SplitSeries) -> float | None:
+    """Share of the peak of the best large products that were published for the silicon of a series,
+    the geometric mean over its boards; None where none were.
+
+    Most products of such a series are thin.  Their time depends on the arithmetic as little as on
+    the bandwidth, so a fit to them exchanges one for the other.
+    """
+    shares = []
+    for row in table("measurements", "large_products"):
+        system = system_of(row["system"])
+        if ("gemm", row["fmt"]) == sample.key and system.family == sample.family:
+            shares.append(float(row["flops_per_s"]) / system.peak(row["fmt"]))
+    return float(np.exp(np.mean(np.log(shares)))) if shares else None
 
 
 def _errors(sample: SplitSeries, parameters: Parameters) -> ErrorSummary:
@@ -187,8 +208,8 @@ def _validation(sample: SplitSeries, own: Parameters) -> Iterator[dict[str, obje
         (_HELD_OUT, sample.test, own),
         (without, sample.test, _stand_in(sample)),
     )
-    for name, table, parameters in cases:
-        points = sample.points(table)
+    for name, shapes, parameters in cases:
+        points = sample.points(shapes)
         predicted: Array = np.asarray(roofline_s(points, sample.system))
         if parameters is not None:
             predicted = price_s(points, sample.system, parameters)
@@ -205,10 +226,10 @@ def _validation(sample: SplitSeries, own: Parameters) -> Iterator[dict[str, obje
 def _write_rows(rows: list[dict[str, object]], kept: Mapping[str, _Kept], date: str) -> None:
     """Append the rows of these devices to the rows of the tables' package."""
     ours = {source.name for source in SOURCES.values()}
-    table = pd.read_csv(FILE)
+    others = pd.read_csv(FILE)
     new = pd.DataFrame(rows)
-    table = pd.concat([table[~table["data"].isin(ours)], new.drop(columns="residuals").round(5)])
-    table.to_csv(FILE, index=False)
+    others = others[~others["data"].isin(ours)]
+    pd.concat([others, new.drop(columns="residuals").round(5)]).to_csv(FILE, index=False)
     _write_residuals(new)
     (FOLDER / "README.md").write_text(page(pd.read_csv(FILE)), encoding="utf-8")
     with held_out.FILE.open(encoding="utf-8", newline="") as handle:

@@ -25,7 +25,7 @@ from hardware_db.profile_schema import (
     read,
 )
 from hardware_db.profiles.trees import MeasuredTrees
-from hardware_db.profiles.typical import for_device, on_cpu
+from hardware_db.profiles.typical import as_inherited, for_device, on_cpu
 from hardware_db.tables import table
 
 FOLDER = Path(__file__).parent
@@ -64,7 +64,7 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     # Over PCIe collectives depend on the host, so constants from one host do not apply to another.
     if system.links and "pcie" in system.links[0].name.casefold():
         layers = [_without(profile, "collective") for profile in layers]
-    profile = layered(system.slug, [*layers, typical])
+    profile = as_inherited(layered(system.slug, [*layers, typical]))
     weakest = _weakest(profile)
     note = _origin(own, family, weakest) if own or relatives else _inheritance(system, inherited)
     profile = replace(profile, note=note)

@@ -140,24 +140,38 @@ def copied_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_constants_of_another_device_are_kept_where_they_are_better(
     public, tmp_path, monkeypatch, capsys
 ) -> None:
-    """An MI300X whose products have twenty times the launch time of related devices; and a device
+    """An MI355X whose products have twenty times the launch time of related devices; and a device
     whose products are timed by its family's constants, so that nothing can be improved.
     """
     folder = copied_profiles(tmp_path, monkeypatch)
     monkeypatch.setattr(other_devices.tables, "DEVICES", tuple(TRUTH))
     strange = GemmParameters(launch_s=60e-6, compute_efficiency=0.4)
-    tables = public(gemm=products("aiter", "mi300x", strange))
+    tables = public(gemm=products("aiter", "mi355x", strange))
     assert other_devices.main(["--tables", str(tables), "--date", "2026-01-02"]) == 0
-    profile = read(folder / "mi300x.yaml", "measured")
+    profile = read(folder / "mi355x.yaml", "measured")
     near(profile.parameters["gemm", "bf16"], strange, "launch_s", "compute_efficiency")
     errors = pd.read_csv(folder / "operator_validation.csv")
     ours = errors[errors["data"] == public_tables.SOURCES["aiter"].name].set_index("split")["mape"]
     assert len(ours) == 4 and ours["held-out shapes"] < 0.01 < ours["roofline"]
     drawn = pd.read_csv(folder / "held_out_points.csv")
-    assert set(drawn.loc[drawn["data"].str.startswith("ROCm"), "system"]) == {"mi300x"}
+    assert set(drawn.loc[drawn["data"].str.startswith("ROCm"), "system"]) == {"mi355x"}
     residuals = yaml.safe_load((folder / "residuals.yaml").read_text())
     assert residuals["data_sets"][-1] == public_tables.SOURCES["aiter"].name
     assert "not kept" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("quantised")
+def test_thin_products_leave_the_arithmetic_to_the_large_ones_that_were_published(
+    public, tmp_path, monkeypatch
+) -> None:
+    folder = copied_profiles(tmp_path, monkeypatch)
+    monkeypatch.setattr(other_devices.tables, "DEVICES", tuple(TRUTH))
+    slow = GemmParameters(launch_s=3e-6, compute_efficiency=0.2)
+    tables = public(gemm=products("aiter", "mi308x", slow).query("m <= 64"))
+    assert other_devices.main(["--tables", str(tables), "--date", "2026-01-02"]) == 0
+    fitted = read(folder / "mi308x.yaml", "measured").parameters["gemm", "bf16"]
+    shares = (668.4 / 1307.4, 784.9 / 1307.4)
+    assert fitted.compute_efficiency == pytest.approx(np.sqrt(np.prod(shares)), rel=1e-4)
 
 
 def test_a_device_with_fewer_units_than_its_kin_has_their_share_of_the_peak() -> None:
