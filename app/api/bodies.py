@@ -72,6 +72,10 @@ class Body(BaseModel):
         """The given parameters of the question, in the order of declaration."""
         return self._given
 
+    def __reduce__(self) -> Any:
+        """For another process: the verb and what was given, as its class has no name to import."""
+        return body_of, (self.verb, self.model_dump(exclude_unset=True))
+
 
 # ------------------------------------------------------------------------------- kinds of values
 
@@ -192,130 +196,98 @@ def _field(one: Parameter, verb: str, default: Any) -> Any:
     return kind, Field(default, description=said)
 
 
-def _made(verb: str, about: str, **own: Any) -> type[Body]:
-    """The body of a verb.  own: additional fields."""
-    beside = extras_of(verb, programs=True).values()
+#: What each verb answers, for programs.
+_ABOUT: Mapping[str, str] = {
+    "estimate": "Latency, memory and cost of a static batch or a load, with intervals; lists give "
+    "one configuration per element.",
+    "serve": "TTFT, TPOT and throughput of a deployment under a load: give concurrency or rate; "
+    "for a trace use simulate.",
+    "simulate": "Percentiles of simulated requests, at a concurrency, at a rate or from a trace.  "
+    "trace: its text, CSV or JSON lines.  lengths: rows of prompt and answer tokens.",
+    "sweep": "All combinations of parameter values, given as lists or ranges.",
+    "plan": "The best deployments for a load within targets, and how to launch them: concurrency, "
+    'rate or a trace\'s text, target="tpot < 20ms", system=["h100"].',
+    "sensitivity": "How TTFT, TPOT and throughput depend on each resource, and the hardware that "
+    "targets need.",
+    "economics": "Cost of tokens on rented and owned devices and against an API; energy and "
+    "carbon.",
+    "scale": "Replicas scaled by Kubernetes' HPA, KEDA or Dynamo's planner: cost and percentiles "
+    "compared with a fixed number, with cold starts and losses.  A rate is that of the busiest "
+    "hour of a day; a trace is served as recorded, or repeated over a day with `day`.",
+    "availability": "How many replicas keep a share of requests within targets, with some lost.",
+    "ops": "FLOPs and bytes of every operator of one step of a model, independent of hardware.",
+    "routing": "The cost of uneven expert routing, from token counts per expert, and the gain from "
+    "redundant experts.",
+    "export": "A step of one static batch for network simulators: Chakra traces and the network.  "
+    "By MCP names, sizes and the network; for the traces use REST or the command line.",
+    "tune": "The server setting to run next, given the runs so far: give lists of settings; with "
+    "dry_run the whole search, with the simulator instead of a server.",
+    "compare": "Compare profiler reports of one run, or benchmark results, with the prediction for "
+    "that run; missing values are read from the files.",
+    "guard": "Whether benchmark results are worse than predicted, or than a baseline; missing "
+    "values are read from the results.",
+    "watch": "When and why a server deviates from its prediction, from recordings of its metrics "
+    "page; missing values are read from the pages.",
+}
+#: Fields of a verb's body that are not declared as parameters.
+_OWN: Mapping[str, dict[str, Any]] = {
+    "compare": {
+        "steps": (
+            dict[str, Any],
+            Field(default_factory=dict, description="Number of steps in a summary, by phase."),
+        ),
+    },
+    "routing": {
+        "statistics": (
+            Annotated[str, Field(max_length=LONGEST_TRACE)] | list[Any] | dict[str, Any],
+            Field(
+                description="Tokens routed to each expert: nested lists, [steps][layers][experts] "
+                "or fewer levels, or the text of a CSV with layer_id, expert_id, count.",
+            ),
+        ),
+    },
+    "tune": {
+        "measured": (
+            list[dict[str, Any]],
+            Field(
+                default_factory=list,
+                max_length=MOST_ROWS,
+                description='Runs so far: {"setting": {...}, "figures": {...}}, or with "status": '
+                '"failed" and "why".',
+            ),
+        ),
+    },
+}
+
+
+def _made(verb: str) -> type[Body]:
+    """The body of a verb."""
+    beside, own = extras_of(verb, programs=True), _OWN.get(verb, {})
     needed = () if VERBS[verb].measured else ("model",)  # a file may name it
     fields = {
         name: _field(one, verb, ... if name in needed else one.default)
         for name, one in parameters_of(verb).items()
     }
-    fields |= {one.name: _field(one, "", one.default) for one in beside} | own
-    made = create_model(
-        f"{verb.capitalize()}Body", __base__=Body, __module__=__name__, __doc__=about, **fields
-    )
-    made.verb = verb
-    made.extras = frozenset((*(one.name for one in beside), *own))
+    fields |= {name: _field(one, "", one.default) for name, one in beside.items()} | own
+    name = f"{verb.capitalize()}Body"
+    made = create_model(name, __base__=Body, __module__=__name__, __doc__=_ABOUT[verb], **fields)
+    made.verb, made.extras = verb, frozenset((*beside, *own))
     return made
 
 
-_STEPS = Annotated[dict[str, Any], Field(description="Number of steps in a summary, by phase.")]
-EstimateBody = _made(
-    "estimate",
-    "Latency, memory and cost of a static batch or a load, with intervals; lists give one "
-    "configuration per element.",
-)
-ServeBody = _made(
-    "serve",
-    "TTFT, TPOT and throughput of a deployment under a load: give concurrency or rate; for a trace "
-    "use simulate.",
-)
-SimulateBody = _made(
-    "simulate",
-    "Percentiles of simulated requests, at a concurrency, at a rate or from a trace.  trace: its "
-    "text, CSV or JSON lines.  lengths: rows of prompt and answer tokens.",
-)
-SweepBody = _made("sweep", "All combinations of parameter values, given as lists or ranges.")
-PlanBody = _made(
-    "plan",
-    "The best deployments for a load within targets, and how to launch them: concurrency, rate or "
-    'a trace\'s text, target="tpot < 20ms", system=["h100"].',
-)
-SensitivityBody = _made(
-    "sensitivity",
-    "How TTFT, TPOT and throughput depend on each resource, and the hardware that targets need.",
-)
-EconomicsBody = _made(
-    "economics", "Cost of tokens on rented and owned devices and against an API; energy and carbon."
-)
-ScaleBody = _made(
-    "scale",
-    "Replicas scaled by Kubernetes' HPA, KEDA or Dynamo's planner: cost and percentiles compared "
-    "with a fixed number, with cold starts and losses.  A rate is that of the busiest hour of a "
-    "day; a trace is served as recorded, or repeated over a day with `day`.",
-)
-AvailabilityBody = _made(
-    "availability", "How many replicas keep a share of requests within targets, with some lost."
-)
-OpsBody = _made(
-    "ops", "FLOPs and bytes of every operator of one step of a model, independent of hardware."
-)
-CompareBody = _made(
-    "compare",
-    "Compare profiler reports of one run, or benchmark results, with the prediction for that run; "
-    "missing values are read from the files.",
-    steps=(_STEPS, Field(default_factory=dict)),
-)
-GuardBody = _made(
-    "guard",
-    "Whether benchmark results are worse than predicted, or than a baseline; missing values are "
-    "read from the results.",
-)
-_STATISTICS = Annotated[
-    Annotated[str, Field(max_length=LONGEST_TRACE)] | list[Any] | dict[str, Any],
-    Field(
-        description="Tokens routed to each expert: nested lists, [steps][layers][experts] or fewer "
-        "levels, or the text of a CSV with layer_id, expert_id, count.",
-    ),
-]
-_Entries = Annotated[
-    list[dict[str, Any]] | None,
-    Field(max_length=MOST_LISTED, description="Entries, each with a name and its differences."),
-]
-RoutingBody = _made(
-    "routing",
-    "The cost of uneven expert routing, from token counts per expert, and the gain from redundant "
-    "experts.",
-    statistics=(_STATISTICS, ...),
-)
-ExportBody = _made(
-    "export",
-    "A step of one static batch for network simulators: Chakra traces and the network.  By MCP "
-    "names, sizes and the network; for the traces use REST or the command line.",
-)
-_MEASURED = Annotated[
-    list[dict[str, Any]],
-    Field(
-        max_length=MOST_ROWS,
-        description='Runs so far: {"setting": {...}, "figures": {...}}, or with "status": "failed" '
-        'and "why".',
-    ),
-]
-TuneBody = _made(
-    "tune",
-    "The server setting to run next, given the runs so far: give lists of settings; with dry_run "
-    "the whole search, with the simulator instead of a server.",
-    measured=(_MEASURED, Field(default_factory=list)),
-)
-WatchBody = _made(
-    "watch",
-    "When and why a server deviates from its prediction, from recordings of its metrics page; "
-    "missing values are read from the pages.",
-)
-
-
-def _schema_of_entries(known: Mapping[str, Parameter], verb: str, most: int, needed: str) -> Any:
-    """The JSON schema of a list of entries whose keys are declared."""
+def _entries(known: Mapping[str, Parameter], verb: str, most: int, needed: str, about: str) -> Any:
+    """The annotation and the field of a list of entries whose keys are declared."""
     entry = {
         "type": "object",
         "properties": {name: schema_of(one, verb) for name, one in known.items()},
         "required": [needed],
         "additionalProperties": False,
     }
-    return WithJsonSchema({**_list_of(entry, most), "minItems": 1})
+    kind = Annotated[list[dict[str, Any]], WithJsonSchema(_list_of(entry, most))]
+    return kind, Field(max_length=most, description=about)
 
 
-class FleetBody(Body):
+class _Fleet(Body):
     """Which of several models runs on which machines, by priority.
 
     machines: each with a system, its devices, their count, and owned or a price.  models: questions
@@ -323,29 +295,6 @@ class FleetBody(Body):
     """
 
     verb = "fleet"
-    title: Annotated[Any, PlainValidator(_checked(("text",), LONGEST_NAME)),
-                     WithJsonSchema(schema_of(fleets.FLEET["title"]))] = Field(
-        fleets.FLEET["title"].default, description=fleets.FLEET["title"].help
-    )  # fmt: skip
-    budget: Annotated[Any, PlainValidator(_checked(("number",), LONGEST_NAME)),
-                      WithJsonSchema(schema_of(fleets.FLEET["budget"]))] = Field(
-        None, description=fleets.FLEET["budget"].help
-    )  # fmt: skip
-    question: dict[str, Any] = Field(
-        default_factory=dict, description="Parameters shared by all models."
-    )
-    machines: Annotated[
-        list[dict[str, Any]], _schema_of_entries(fleets.MACHINE, "", fleets.MOST_KINDS, "system")
-    ] = Field(max_length=fleets.MOST_KINDS, description="Kinds of machines.")
-    models: Annotated[
-        list[dict[str, Any]],
-        _schema_of_entries(
-            {**fleets.OF_MODEL, **fleets.of_question()}, "plan", fleets.MOST_MODELS, "model"
-        ),
-    ] = Field(
-        max_length=fleets.MOST_MODELS,
-        description="Models, each with the parameters of a plan and a priority.",
-    )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -363,6 +312,27 @@ class FleetBody(Body):
         return f"{len(self.models)} models"
 
 
+_OF_FLEET: Mapping[str, Any] = {
+    **{name: _field(one, "", one.default) for name, one in fleets.FLEET.items()},
+    "question": (
+        dict[str, Any],
+        Field(default_factory=dict, description="Parameters shared by all models."),
+    ),
+    "machines": _entries(fleets.MACHINE, "", fleets.MOST_KINDS, "system", "Kinds of machines."),
+    "models": _entries(
+        {**fleets.OF_MODEL, **fleets.of_question()}, "plan", fleets.MOST_MODELS, "model",
+        "Models, each with the parameters of a plan and a priority.",
+    ),
+}  # fmt: skip
+FleetBody = create_model(
+    "FleetBody", __base__=_Fleet, __module__=__name__, __doc__=_Fleet.__doc__, **_OF_FLEET
+)
+_Entries = Annotated[
+    list[dict[str, Any]] | None,
+    Field(max_length=MOST_LISTED, description="Entries, each with a name and its differences."),
+]
+
+
 class StudyBody(BaseModel):
     """A technology study: every combination of chips, formats and techniques."""
 
@@ -378,7 +348,7 @@ class StudyBody(BaseModel):
 
 
 class LineBody(BaseModel):
-    """A question as a typed line."""
+    """A question as a typed line; returns how it was understood and the answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     line: Annotated[
@@ -391,12 +361,13 @@ class LineBody(BaseModel):
 
 
 #: Bodies of verbs that take only a body, and of verbs that also take files.
+WITH_FILES: Mapping[str, type[Body]] = {verb: _made(verb) for verb in ("compare", "guard", "watch")}
 ASKED: Mapping[str, type[Body]] = {
-    one.verb: one
-    for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,
-                EconomicsBody, OpsBody, RoutingBody, ExportBody, TuneBody, FleetBody, ScaleBody,
-                AvailabilityBody)
-}  # fmt: skip
-WITH_FILES: Mapping[str, type[Body]] = {
-    one.verb: one for one in (CompareBody, GuardBody, WatchBody)
+    **{verb: _made(verb) for verb in _ABOUT if verb not in WITH_FILES},
+    "fleet": FleetBody,
 }
+
+
+def body_of(verb: str, given: Mapping[str, Any]) -> Body:
+    """The body of a verb.  Raises `ValidationError` for what it does not accept."""
+    return {**ASKED, **WITH_FILES}[verb].model_validate(given)

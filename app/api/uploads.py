@@ -9,8 +9,8 @@ from typing import Any
 
 import profilers
 from app.api.bodies import Body
+from app.api.verbs import extras_by
 from app.benchmarks.upload_parsing import base_name
-from app.question.extras import extras_of, read_extras
 from app.question.query import Query, ask
 from app.watching.answer import of_recordings
 from genz_core.errors import ReportError
@@ -62,7 +62,7 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
     earlier: Any = _spooled(baseline) if baseline else nullcontext(())
     with _spooled(files) as paths, earlier as before:
         if body.verb == "watch":
-            return of_recordings(query, paths, _window(body)).document()
+            return of_recordings(query, paths, extras_by(body)["window"]).document()
         if body.verb == "guard":
             judged = file_comparison.judged(paths, query, body.level, body.tolerance, before)
             return document.of_guard(*judged)
@@ -71,12 +71,6 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
         compared = file_comparison.compared(file_comparison.asked_of(paths, query), body.level)
         file_comparison.refuse_unpredicted(compared)
         return document.of_comparison(compared)
-
-
-def _window(body: Body) -> float:
-    """The seconds of a window, within their limits."""
-    known, _ = read_extras(extras_of("watch"), {"window": body.window})
-    return float(known["window"])
 
 
 def _reports(paths: Sequence[Path], query: Query, body: Body) -> dict[str, Any]:

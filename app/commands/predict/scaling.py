@@ -28,7 +28,7 @@ def scale(
 
     chosen, target = opt.table_format(format_, json), opt.table_file(windows_file)
     with running("simulating") as job:
-        found = following.scale(given.ask("scale"), extras, job.progress, job.cancelled)
+        found = following.scale(given.ask("scale"), job.progress, job.cancelled, **extras)
     document = found.to_dict() if chosen is TableFormat.json else {}
     figures, windows = following.shown_figures(found), following.shown_windows(found)
     opt.show(chosen, document, figures, windows, repr(found))
@@ -50,5 +50,7 @@ def availability(
 
     chosen = opt.table_format(format_, json)
     with running("simulating") as job:
-        found = enough.availability(given.ask("availability"), extras, job.progress, job.cancelled)
+        found = enough.availability(
+            given.ask("availability"), job.progress, job.cancelled, **extras
+        )
     opt.show(chosen, found.to_dict(), found.rows, repr(found))
