@@ -37,8 +37,7 @@ def plan(
             help="Folder for intermediate results; an interrupted plan continues from them."
         ),
     ] = None,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Find the best deployments that serve a load within targets."""
     from app.decide.report import check_ending, taken_along
@@ -58,7 +57,7 @@ def plan(
     if report is not None:
         opt.write_text(report, taken_along(report, named, found.answer))
         typer.echo(f"-> {report}", err=True)
-    _print(named, opt.table_format(format_, json))
+    _print(named, form)
     if deployment:  # the answer is printed first; it remains where no plan can be deployed
         _write(deployment, named, output)
 
@@ -73,12 +72,12 @@ def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
         typer.echo(f"note: {note}", err=True)
 
 
-def _print(named: dict[str, Any], chosen: TableFormat) -> None:
+def _print(named: dict[str, Any], form: TableFormat) -> None:
     """Print the document of an answer: the plans and the sentences about them."""
     from app.planning.plan_text import sentences
     from app.planning.result import brief
 
     rows = named["plans"]
-    if chosen is not TableFormat.csv:
+    if form is not TableFormat.csv:
         rows = [brief(row) for row in rows]
-    opt.show(chosen, named, rows, "\n".join(sentences(named)))
+    opt.show(form, named, rows, "\n".join(sentences(named)))
