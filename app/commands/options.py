@@ -23,6 +23,10 @@ ModelName = Annotated[
     str, typer.Argument(help="Registry name, hf:owner/name, folder, or path to a config.json.")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Workers = Annotated[int, typer.Option(help="Worker processes; 0: one per core.", min=0, max=1024)]
+Cluster = Annotated[
+    str, typer.Option(help="Dask scheduler, used instead of processes: tcp://host:8786.")
+]
 Tag = Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")]
 
 

@@ -25,12 +25,8 @@ def plan(
     output: Annotated[Path, typer.Option(help="Folder for the files of --deployment.")] = Path(
         "deployment"
     ),
-    workers: Annotated[
-        int, typer.Option(help="Worker processes; 0: one per core.", min=0, max=1024)
-    ] = 1,
-    cluster: Annotated[
-        str, typer.Option(help="Dask scheduler, used instead of processes: tcp://host:8786.")
-    ] = "",
+    workers: opt.Workers = 1,
+    cluster: opt.Cluster = "",
     folder: Annotated[
         Path | None,
         typer.Option(

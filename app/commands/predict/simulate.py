@@ -64,16 +64,8 @@ def simulate(
             help="CSV for the results; rows already in it are not run again.", rich_help_panel=_MANY
         ),
     ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Worker processes; 0: one per core.", rich_help_panel=_MANY)
-    ] = 0,
-    cluster: Annotated[
-        str,
-        typer.Option(
-            help="Dask scheduler, used instead of processes: tcp://host:8786.",
-            rich_help_panel=_MANY,
-        ),
-    ] = "",
+    workers: opt.Workers = 0,
+    cluster: opt.Cluster = "",
     requests_file: Annotated[
         Path | None, typer.Option(help="Write one row per request to this file: .csv or .parquet.")
     ] = None,
@@ -183,8 +175,6 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
     target = opt.writable_file(target)
     if target is None:
         raise InvalidValue("name the file for the results with --output")
-    if not 0 <= workers <= 1024:
-        raise InvalidValue(f"--workers {workers}: give a number from 1 to 1024, 0 for one a core")
     rows = points_file.read(source)
     for sentence in unknown_columns(rows[0] if rows else (), KNOWN):
         typer.echo(f"warning: {sentence}", err=True)

@@ -30,12 +30,8 @@ def sweep(
         Path | None,
         opt.target("File for the table: .parquet or .csv; an interrupted sweep continues in it."),
     ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Worker processes; 0: one per core.", min=0, max=1024)
-    ] = 1,
-    cluster: Annotated[
-        str, typer.Option(help="Dask scheduler, used instead of processes: tcp://host:8786.")
-    ] = "",
+    workers: opt.Workers = 1,
+    cluster: opt.Cluster = "",
     form: opt.Form = TableFormat.text,
 ) -> None:
     """Predict every combination of parameter values, given as options or in a file."""
