@@ -9,7 +9,9 @@ command line's error messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from functools import cache, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -18,6 +20,12 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PlainValidator,
     PrivateAttr,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
     WithJsonSchema,
     create_model,
     model_validator,
@@ -36,7 +44,6 @@ from app.question.verbs import VERBS, parameters_of
 MOST_ROWS, LONGEST_NAME, LONGEST_TRACE = 1_000, 300, 8_000_000
 #: Limits: rows of measured lengths, and devices or systems of one list.
 MOST_LENGTHS, MOST_LISTED = 100_000, 64
-_RANGE = {"from", "to", "step"}
 
 
 class Body(BaseModel):
@@ -80,66 +87,47 @@ class Body(BaseModel):
 # ------------------------------------------------------------------------------- kinds of values
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _list(each: Any, most: int, least: int = 1) -> Any:
+    return Annotated[list[each], Field(min_length=least, max_length=most)]
 
 
-def _is_text(value: Any, most: int = LONGEST_NAME) -> bool:
-    """Whether a value is a valid text of at most `most` characters."""
-    if not isinstance(value, str) or len(value) > most:
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return False
-    return True
-
-
-def _is_typed(value: Any) -> bool:
-    return _is_number(value) or _is_text(value)
-
-
-def _is_list(value: Any, each: Callable[[Any], bool], most: int) -> bool:
-    return isinstance(value, list) and 1 <= len(value) <= most and all(map(each, value))
-
-
-def _is_row(value: Any) -> bool:
-    return _is_list(value, _is_number, 2) and len(value) == 2
-
-
-def _are_prices(value: Any) -> bool:
-    few = isinstance(value, dict) and len(value) <= MOST_LISTED
-    return few and all(map(_is_number, value.values()))
-
-
-#: For each form of a value: its check, and its description.
-_SHAPES: Mapping[Form, tuple[Callable[[Any], bool], str]] = {
-    "number": (_is_number, "a number"),
-    "numbers": (lambda v: _is_list(v, _is_typed, MOST_ROWS), f"a list of 1 to {MOST_ROWS:,}"),
+_Number = StrictInt | StrictFloat
+_Text = Annotated[StrictStr, Field(max_length=LONGEST_NAME)]
+#: For each form of a value: its type, and its description.
+_SHAPES: Mapping[Form, tuple[Any, str]] = {
+    "number": (_Number, "a number"),
+    "numbers": (_list(_Number | _Text, MOST_ROWS), f"a list of 1 to {MOST_ROWS:,}"),
     "range": (
-        lambda v: isinstance(v, dict) and set(v) <= _RANGE and all(map(_is_typed, v.values())),
+        dict[Literal["from", "to", "step"], _Number | _Text],
         'a range {"from": 1, "to": 8, "step": 1}',
     ),
-    "truth": (lambda v: isinstance(v, bool), "true or false"),
-    "text": (_is_text, f"a text of at most {LONGEST_NAME} characters"),
-    "texts": (lambda v: _is_list(v, _is_text, MOST_LISTED), f"a list of 1 to {MOST_LISTED} texts"),
+    "truth": (StrictBool, "true or false"),
+    "text": (_Text, f"a text of at most {LONGEST_NAME} characters"),
+    "texts": (_list(_Text, MOST_LISTED), f"a list of 1 to {MOST_LISTED} texts"),
     "rows": (
-        lambda v: _is_list(v, _is_row, MOST_LENGTHS),
+        _list(_list(_Number, 2, 2), MOST_LENGTHS),
         f"1 to {MOST_LENGTHS:,} rows of two numbers, prompt and answer",
     ),
-    "prices": (_are_prices, "US dollars by system"),
+    "prices": (
+        Annotated[dict[str, _Number], Field(max_length=MOST_LISTED)],
+        "US dollars by system",
+    ),
 }
 
 
+@cache
 def _checked(forms: tuple[Form, ...], longest: int) -> Callable[[Any], Any]:
     """A validator for these forms; it leaves the value unchanged."""
+    types = [_SHAPES[form][0] for form in forms]
+    types += [Annotated[StrictStr, Field(max_length=longest)]] if longest > LONGEST_NAME else []
+    adapter: TypeAdapter[Any] = TypeAdapter(reduce(or_, types))
     words = ", or ".join(_SHAPES[form][1] for form in forms)
-    long = longest > LONGEST_NAME
 
     def check(value: Any) -> Any:
-        if any(_SHAPES[form][0](value) for form in forms) or (long and _is_text(value, longest)):
-            return value
-        raise PydanticCustomError("kind", "give {words}", {"words": words})
+        try:
+            return adapter.validate_python(value)
+        except ValidationError:
+            raise PydanticCustomError("kind", "give {words}", {"words": words}) from None
 
     return check
 
@@ -161,7 +149,7 @@ def schema_of(one: Parameter, verb: str = "") -> dict[str, Any]:
         "numbers": _list_of(number, MOST_ROWS),
         "range": {
             "type": "object",
-            "properties": dict.fromkeys(sorted(_RANGE), typed),
+            "properties": dict.fromkeys(("from", "step", "to"), typed),
             "required": ["from", "to"],
             "additionalProperties": False,
         },
