@@ -15,6 +15,7 @@ _ON_ERROR = Parameter(
 )  # fmt: skip
 _IN_ROWS = Parameter("on_error", "text", "status", _ON_ERROR.help, choices=_ON_ERROR.choices)
 _LEVEL = "Interval level: percentage of runs that an interval should contain."
+_MOST_REPLICAS = Parameter("max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000)
 _REPLICA = (
     Parameter(
         "weights_from", "text", "disk", "Where a starting replica loads its weights from.",
@@ -135,7 +136,7 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         Parameter(
             "min_replicas", "whole", 1, "Minimum replicas; keda may scale to 0.", most=10_000,
         ),
-        Parameter("max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000),
+        _MOST_REPLICAS,
         Parameter(
             "interval_s", "number", 0.0,
             "Seconds between two scaling decisions; 0: 15 for hpa and keda, 180 for dynamo.",
@@ -172,9 +173,7 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
             "Replicas that may be lost at once without missing the share (N+k).", most=1000,
             label="Replicas lost at once",
         ),
-        Parameter(
-            "max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000,
-        ),
+        _MOST_REPLICAS,
         *_REPLICA,
     ),
     "watch": (
