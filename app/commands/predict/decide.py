@@ -107,7 +107,7 @@ def fleet(
     named = found.to_dict()
     if chart is not None:
         opt.write_text(chart, svg.fleet(named))
-    first = report.rows(named) if form is TableFormat.csv else report.shown_rows(named)
+    first = named["deployments"] if form is TableFormat.csv else report.shown_rows(named)
     opt.show(
         form, named, report.headline(named), first, report.model_rows(named),
         report.machine_rows(named), "\n".join(report.sentences(named)),
