@@ -14,7 +14,6 @@ from app.benchmarks.upload_parsing import base_name
 from app.question.query import Query, ask
 from app.watching.answer import of_recordings
 from genz_core.errors import ReportError
-from profilers import serving_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +30,10 @@ def imported(files: Sequence[Sent], by_shape: bool = False) -> list[dict[str, An
     Raises:
         ReportError: one that cannot be read.
     """
-    from app.measuring import result_table
-    from app.measuring.summary_document import report_document
+    from app.measuring.summary_document import file_documents
 
-    found: list[dict[str, Any]] = []
     with _spooled(files) as paths:
-        for path in paths:
-            if serving_results.is_result(path):
-                found += result_table.documents(serving_results.read_results(path))
-                continue
-            if serving_results.server_log.is_log(path):
-                log = serving_results.server_log.read(path)
-                found.append(result_table.log_document(log))
-                continue
-            report = profilers.read_report(path, label=path.name)
-            document = report_document(report, by_shape=by_shape)
-            found.append({"file": path.name, **document})
-    return found
+        return [one for path in paths for one in file_documents(path, by_shape=by_shape)]
 
 
 def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -> dict[str, Any]:

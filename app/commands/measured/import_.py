@@ -44,39 +44,30 @@ def import_(
 ) -> None:
     """Read profiler reports, a folder with one report per rank, or benchmark results."""
     import profilers
-    from app.measuring import result_table
-    from app.measuring.summary_document import report_document
+    from app.measuring.summary_document import file_documents, report_document
     from profilers.serving_results import is_result, read_results, server_log
 
     patterns = phase_patterns(phase or ())
     if len(files) == 1 and files[0].is_dir():
         _import_folder(files[0], patterns, kernels, form)
         return
-    documents: list[dict[str, Any]] = []
+    if form is TableFormat.json:
+        every = (file_documents(path, phases=patterns, by_shape=by_shape) for path in files)
+        typer.echo(to_json([one for found in every for one in found]))
+        return
     for path in files:
         if is_result(path):
-            results = read_results(path)
-            documents += result_table.documents(results)
-            if form is not TableFormat.json:
-                print_results(results, form)
-            continue
-        if server_log.is_log(path):
+            print_results(read_results(path), form)
+        elif server_log.is_log(path):
             log = server_log.read(path)
-            documents.append(result_table.log_document(log))
-            if form is not TableFormat.json:
-                typer.echo("\n".join([f"{log.file}: a log of {log.engine}", *log.sentences]))
-            continue
-        report = profilers.read_report(path, phases=patterns)
-        document = report_document(report, by_shape=by_shape)
-        documents.append({"file": path.name, **document})
-        if by_shape:
-            if form is not TableFormat.json:
+            typer.echo("\n".join([f"{log.file}: a log of {log.engine}", *log.sentences]))
+        else:
+            report = profilers.read_report(path, phases=patterns)
+            document = report_document(report, by_shape=by_shape)
+            if by_shape:
                 typer.echo(render(document["by_shape"], form))
-            continue
-        if form is not TableFormat.json:
-            _print(documents[-1], report, kernels, form)
-    if form is TableFormat.json:
-        typer.echo(to_json(documents))
+            else:
+                _print({"file": path.name, **document}, report, kernels, form)
 
 
 def print_results(results: Sequence[ServingMeasurement], form: TableFormat) -> None:
