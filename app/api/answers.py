@@ -5,29 +5,20 @@ cached.
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from app.answers.table import to_json
 from app.api import uploads, verbs
-from app.api.bodies import ASKED, Body, StudyBody
+from app.api.bodies import Body, StudyBody, body_of
 from app.api.uploads import Sent
 from app.api.workers import Workers
 from app.line import line_answer
 from hardware_db.data_folder import stamp
 
-#: Verbs that answer in well under a second, and verbs that may take long.
-SHORT: Mapping[str, Callable[[Any], Any]] = {
-    "estimate": verbs.estimate, "serve": verbs.serve, "sensitivity": verbs.sensitivity,
-    "economics": verbs.economics, "ops": verbs.ops,
-}  # fmt: skip
-LONG: Mapping[str, Callable[[Any], Any]] = {
-    "scale": verbs.scale, "availability": verbs.availability,
-    "simulate": verbs.simulate, "routing": verbs.routing, "export": verbs.export,
-    "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
-    "fleet": verbs.fleet,
-}  # fmt: skip
+#: Verbs that answer in well under a second; the others may take long.
+SHORT = ("estimate", "serve", "sensitivity", "economics", "ops")
 
 
 @dataclass(eq=False)
@@ -40,25 +31,25 @@ class Answers:
     _bytes: int = 0
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def kept(self, verb: str, body: Body) -> bytes | None:
+    def kept(self, body: Body) -> bytes | None:
         """The cached answer to a question, if it is still valid."""
         with self._guard:
-            key = _key(verb, body)
+            key = _key(body)
             if key in self._kept:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
-    def answer(self, verb: str, body: Body) -> bytes:
-        """The document of a verb as JSON.
+    def answer(self, body: Body) -> bytes:
+        """The document of a body's verb as JSON.
 
         Raises:
             RidgelineError: as the verb; Busy and Exhausted of `Workers`.
         """
-        key = _key(verb, body)
-        if verb in SHORT:
-            found = _answered((verb, body))
+        key = _key(body)
+        if body.verb in SHORT:
+            found = _json(verbs.answer(body))
         else:
-            found = self.workers.call(_answered, (verb, body), f"{verb} of {body.model}")
+            found = self._made(f"{body.verb} of {body.model}", verbs.answer, body)
         self._keep(key, found)
         return found
 
@@ -70,10 +61,8 @@ class Answers:
             ValidationError: a value whose type the verb's body does not accept.
         """
         line = line_answer.readable(text)
-        body = ASKED[line.verb].model_validate(
-            {name: list(v) if isinstance(v, tuple) else v for name, v in line.given.items()}
-        )
-        found = self.kept(line.verb, body) or self.answer(line.verb, body)
+        body = body_of(line.verb, line_answer.listed(line))
+        found = self.kept(body) or self.answer(body)
         return _json(line_answer.document(line, json.loads(found)))
 
     def study(self, body: StudyBody) -> bytes:
@@ -108,21 +97,16 @@ class Answers:
                 self._bytes -= len(self._kept.popitem(last=False)[1])
 
 
-def _key(verb: str, body: Body) -> Any:
+def _key(body: Body) -> Any:
     """Everything that the answer to a question depends on: the question, and the user's own
     files.
     """
-    return verb, body.model_dump_json(), json.dumps(dict(body.given)), stamp()
+    return body.verb, body.model_dump_json(), json.dumps(dict(body.given)), stamp()
 
 
 def _named(files: list[Sent]) -> str:
     """Files as a short text; names come from the sender."""
     return f"{len(files)} files" if len(files) > 1 else f"{files[0].name[:60]!r}"
-
-
-def _answered(asked: tuple[str, Any]) -> bytes:
-    verb, body = asked
-    return _json((SHORT.get(verb) or LONG[verb])(body))
 
 
 def _returned(asked: tuple[Callable[..., Any], tuple[Any, ...]]) -> bytes:

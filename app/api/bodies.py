@@ -9,7 +9,9 @@ command line's error messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from functools import cache, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -18,6 +20,12 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PlainValidator,
     PrivateAttr,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
     WithJsonSchema,
     create_model,
     model_validator,
@@ -36,7 +44,6 @@ from app.question.verbs import VERBS, parameters_of
 MOST_ROWS, LONGEST_NAME, LONGEST_TRACE = 1_000, 300, 8_000_000
 #: Limits: rows of measured lengths, and devices or systems of one list.
 MOST_LENGTHS, MOST_LISTED = 100_000, 64
-_RANGE = {"from", "to", "step"}
 
 
 class Body(BaseModel):
@@ -72,70 +79,55 @@ class Body(BaseModel):
         """The given parameters of the question, in the order of declaration."""
         return self._given
 
+    def __reduce__(self) -> Any:
+        """For another process: the verb and what was given, as its class has no name to import."""
+        return body_of, (self.verb, self.model_dump(exclude_unset=True))
+
 
 # ------------------------------------------------------------------------------- kinds of values
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _list(each: Any, most: int, least: int = 1) -> Any:
+    return Annotated[list[each], Field(min_length=least, max_length=most)]
 
 
-def _is_text(value: Any, most: int = LONGEST_NAME) -> bool:
-    """Whether a value is a valid text of at most `most` characters."""
-    if not isinstance(value, str) or len(value) > most:
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return False
-    return True
-
-
-def _is_typed(value: Any) -> bool:
-    return _is_number(value) or _is_text(value)
-
-
-def _is_list(value: Any, each: Callable[[Any], bool], most: int) -> bool:
-    return isinstance(value, list) and 1 <= len(value) <= most and all(map(each, value))
-
-
-def _is_row(value: Any) -> bool:
-    return _is_list(value, _is_number, 2) and len(value) == 2
-
-
-def _are_prices(value: Any) -> bool:
-    few = isinstance(value, dict) and len(value) <= MOST_LISTED
-    return few and all(map(_is_number, value.values()))
-
-
-#: For each form of a value: its check, and its description.
-_SHAPES: Mapping[Form, tuple[Callable[[Any], bool], str]] = {
-    "number": (_is_number, "a number"),
-    "numbers": (lambda v: _is_list(v, _is_typed, MOST_ROWS), f"a list of 1 to {MOST_ROWS:,}"),
+_Number = StrictInt | StrictFloat
+_Text = Annotated[StrictStr, Field(max_length=LONGEST_NAME)]
+#: For each form of a value: its type, and its description.
+_SHAPES: Mapping[Form, tuple[Any, str]] = {
+    "number": (_Number, "a number"),
+    "numbers": (_list(_Number | _Text, MOST_ROWS), f"a list of 1 to {MOST_ROWS:,}"),
     "range": (
-        lambda v: isinstance(v, dict) and set(v) <= _RANGE and all(map(_is_typed, v.values())),
+        dict[Literal["from", "to", "step"], _Number | _Text],
         'a range {"from": 1, "to": 8, "step": 1}',
     ),
-    "truth": (lambda v: isinstance(v, bool), "true or false"),
-    "text": (_is_text, f"a text of at most {LONGEST_NAME} characters"),
-    "texts": (lambda v: _is_list(v, _is_text, MOST_LISTED), f"a list of 1 to {MOST_LISTED} texts"),
+    "truth": (StrictBool, "true or false"),
+    "text": (_Text, f"a text of at most {LONGEST_NAME} characters"),
+    "texts": (_list(_Text, MOST_LISTED), f"a list of 1 to {MOST_LISTED} texts"),
     "rows": (
-        lambda v: _is_list(v, _is_row, MOST_LENGTHS),
+        _list(_list(_Number, 2, 2), MOST_LENGTHS),
         f"1 to {MOST_LENGTHS:,} rows of two numbers, prompt and answer",
     ),
-    "prices": (_are_prices, "US dollars by system"),
+    "prices": (
+        Annotated[dict[str, _Number], Field(max_length=MOST_LISTED)],
+        "US dollars by system",
+    ),
 }
 
 
+@cache
 def _checked(forms: tuple[Form, ...], longest: int) -> Callable[[Any], Any]:
     """A validator for these forms; it leaves the value unchanged."""
+    types = [_SHAPES[form][0] for form in forms]
+    types += [Annotated[StrictStr, Field(max_length=longest)]] if longest > LONGEST_NAME else []
+    adapter: TypeAdapter[Any] = TypeAdapter(reduce(or_, types))
     words = ", or ".join(_SHAPES[form][1] for form in forms)
-    long = longest > LONGEST_NAME
 
     def check(value: Any) -> Any:
-        if any(_SHAPES[form][0](value) for form in forms) or (long and _is_text(value, longest)):
-            return value
-        raise PydanticCustomError("kind", "give {words}", {"words": words})
+        try:
+            return adapter.validate_python(value)
+        except ValidationError:
+            raise PydanticCustomError("kind", "give {words}", {"words": words}) from None
 
     return check
 
@@ -157,7 +149,7 @@ def schema_of(one: Parameter, verb: str = "") -> dict[str, Any]:
         "numbers": _list_of(number, MOST_ROWS),
         "range": {
             "type": "object",
-            "properties": dict.fromkeys(sorted(_RANGE), typed),
+            "properties": dict.fromkeys(("from", "step", "to"), typed),
             "required": ["from", "to"],
             "additionalProperties": False,
         },
@@ -192,130 +184,98 @@ def _field(one: Parameter, verb: str, default: Any) -> Any:
     return kind, Field(default, description=said)
 
 
-def _made(verb: str, about: str, **own: Any) -> type[Body]:
-    """The body of a verb.  own: additional fields."""
-    beside = extras_of(verb, programs=True).values()
+#: What each verb answers, for programs.
+_ABOUT: Mapping[str, str] = {
+    "estimate": "Latency, memory and cost of a static batch or a load, with intervals; lists give "
+    "one configuration per element.",
+    "serve": "TTFT, TPOT and throughput of a deployment under a load: give concurrency or rate; "
+    "for a trace use simulate.",
+    "simulate": "Percentiles of simulated requests, at a concurrency, at a rate or from a trace.  "
+    "trace: its text, CSV or JSON lines.  lengths: rows of prompt and answer tokens.",
+    "sweep": "All combinations of parameter values, given as lists or ranges.",
+    "plan": "The best deployments for a load within targets, and how to launch them: concurrency, "
+    'rate or a trace\'s text, target="tpot < 20ms", system=["h100"].',
+    "sensitivity": "How TTFT, TPOT and throughput depend on each resource, and the hardware that "
+    "targets need.",
+    "economics": "Cost of tokens on rented and owned devices and against an API; energy and "
+    "carbon.",
+    "scale": "Replicas scaled by Kubernetes' HPA, KEDA or Dynamo's planner: cost and percentiles "
+    "compared with a fixed number, with cold starts and losses.  A rate is that of the busiest "
+    "hour of a day; a trace is served as recorded, or repeated over a day with `day`.",
+    "availability": "How many replicas keep a share of requests within targets, with some lost.",
+    "ops": "FLOPs and bytes of every operator of one step of a model, independent of hardware.",
+    "routing": "The cost of uneven expert routing, from token counts per expert, and the gain from "
+    "redundant experts.",
+    "export": "A step of one static batch for network simulators: Chakra traces and the network.  "
+    "By MCP names, sizes and the network; for the traces use REST or the command line.",
+    "tune": "The server setting to run next, given the runs so far: give lists of settings; with "
+    "dry_run the whole search, with the simulator instead of a server.",
+    "compare": "Compare profiler reports of one run, or benchmark results, with the prediction for "
+    "that run; missing values are read from the files.",
+    "guard": "Whether benchmark results are worse than predicted, or than a baseline; missing "
+    "values are read from the results.",
+    "watch": "When and why a server deviates from its prediction, from recordings of its metrics "
+    "page; missing values are read from the pages.",
+}
+#: Fields of a verb's body that are not declared as parameters.
+_OWN: Mapping[str, dict[str, Any]] = {
+    "compare": {
+        "steps": (
+            dict[str, Any],
+            Field(default_factory=dict, description="Number of steps in a summary, by phase."),
+        ),
+    },
+    "routing": {
+        "statistics": (
+            Annotated[str, Field(max_length=LONGEST_TRACE)] | list[Any] | dict[str, Any],
+            Field(
+                description="Tokens routed to each expert: nested lists, [steps][layers][experts] "
+                "or fewer levels, or the text of a CSV with layer_id, expert_id, count.",
+            ),
+        ),
+    },
+    "tune": {
+        "measured": (
+            list[dict[str, Any]],
+            Field(
+                default_factory=list,
+                max_length=MOST_ROWS,
+                description='Runs so far: {"setting": {...}, "figures": {...}}, or with "status": '
+                '"failed" and "why".',
+            ),
+        ),
+    },
+}
+
+
+def _made(verb: str) -> type[Body]:
+    """The body of a verb."""
+    beside, own = extras_of(verb, programs=True), _OWN.get(verb, {})
     needed = () if VERBS[verb].measured else ("model",)  # a file may name it
     fields = {
         name: _field(one, verb, ... if name in needed else one.default)
         for name, one in parameters_of(verb).items()
     }
-    fields |= {one.name: _field(one, "", one.default) for one in beside} | own
-    made = create_model(
-        f"{verb.capitalize()}Body", __base__=Body, __module__=__name__, __doc__=about, **fields
-    )
-    made.verb = verb
-    made.extras = frozenset((*(one.name for one in beside), *own))
+    fields |= {name: _field(one, "", one.default) for name, one in beside.items()} | own
+    name = f"{verb.capitalize()}Body"
+    made = create_model(name, __base__=Body, __module__=__name__, __doc__=_ABOUT[verb], **fields)
+    made.verb, made.extras = verb, frozenset((*beside, *own))
     return made
 
 
-_STEPS = Annotated[dict[str, Any], Field(description="Number of steps in a summary, by phase.")]
-EstimateBody = _made(
-    "estimate",
-    "Latency, memory and cost of a static batch or a load, with intervals; lists give one "
-    "configuration per element.",
-)
-ServeBody = _made(
-    "serve",
-    "TTFT, TPOT and throughput of a deployment under a load: give concurrency or rate; for a trace "
-    "use simulate.",
-)
-SimulateBody = _made(
-    "simulate",
-    "Percentiles of simulated requests, at a concurrency, at a rate or from a trace.  trace: its "
-    "text, CSV or JSON lines.  lengths: rows of prompt and answer tokens.",
-)
-SweepBody = _made("sweep", "All combinations of parameter values, given as lists or ranges.")
-PlanBody = _made(
-    "plan",
-    "The best deployments for a load within targets, and how to launch them: concurrency, rate or "
-    'a trace\'s text, target="tpot < 20ms", system=["h100"].',
-)
-SensitivityBody = _made(
-    "sensitivity",
-    "How TTFT, TPOT and throughput depend on each resource, and the hardware that targets need.",
-)
-EconomicsBody = _made(
-    "economics", "Cost of tokens on rented and owned devices and against an API; energy and carbon."
-)
-ScaleBody = _made(
-    "scale",
-    "Replicas scaled by Kubernetes' HPA, KEDA or Dynamo's planner: cost and percentiles compared "
-    "with a fixed number, with cold starts and losses.  A rate is that of the busiest hour of a "
-    "day; a trace is served as recorded, or repeated over a day with `day`.",
-)
-AvailabilityBody = _made(
-    "availability", "How many replicas keep a share of requests within targets, with some lost."
-)
-OpsBody = _made(
-    "ops", "FLOPs and bytes of every operator of one step of a model, independent of hardware."
-)
-CompareBody = _made(
-    "compare",
-    "Compare profiler reports of one run, or benchmark results, with the prediction for that run; "
-    "missing values are read from the files.",
-    steps=(_STEPS, Field(default_factory=dict)),
-)
-GuardBody = _made(
-    "guard",
-    "Whether benchmark results are worse than predicted, or than a baseline; missing values are "
-    "read from the results.",
-)
-_STATISTICS = Annotated[
-    Annotated[str, Field(max_length=LONGEST_TRACE)] | list[Any] | dict[str, Any],
-    Field(
-        description="Tokens routed to each expert: nested lists, [steps][layers][experts] or fewer "
-        "levels, or the text of a CSV with layer_id, expert_id, count.",
-    ),
-]
-_Entries = Annotated[
-    list[dict[str, Any]] | None,
-    Field(max_length=MOST_LISTED, description="Entries, each with a name and its differences."),
-]
-RoutingBody = _made(
-    "routing",
-    "The cost of uneven expert routing, from token counts per expert, and the gain from redundant "
-    "experts.",
-    statistics=(_STATISTICS, ...),
-)
-ExportBody = _made(
-    "export",
-    "A step of one static batch for network simulators: Chakra traces and the network.  By MCP "
-    "names, sizes and the network; for the traces use REST or the command line.",
-)
-_MEASURED = Annotated[
-    list[dict[str, Any]],
-    Field(
-        max_length=MOST_ROWS,
-        description='Runs so far: {"setting": {...}, "figures": {...}}, or with "status": "failed" '
-        'and "why".',
-    ),
-]
-TuneBody = _made(
-    "tune",
-    "The server setting to run next, given the runs so far: give lists of settings; with dry_run "
-    "the whole search, with the simulator instead of a server.",
-    measured=(_MEASURED, Field(default_factory=list)),
-)
-WatchBody = _made(
-    "watch",
-    "When and why a server deviates from its prediction, from recordings of its metrics page; "
-    "missing values are read from the pages.",
-)
-
-
-def _schema_of_entries(known: Mapping[str, Parameter], verb: str, most: int, needed: str) -> Any:
-    """The JSON schema of a list of entries whose keys are declared."""
+def _entries(known: Mapping[str, Parameter], verb: str, most: int, needed: str, about: str) -> Any:
+    """The annotation and the field of a list of entries whose keys are declared."""
     entry = {
         "type": "object",
         "properties": {name: schema_of(one, verb) for name, one in known.items()},
         "required": [needed],
         "additionalProperties": False,
     }
-    return WithJsonSchema({**_list_of(entry, most), "minItems": 1})
+    kind = Annotated[list[dict[str, Any]], WithJsonSchema(_list_of(entry, most))]
+    return kind, Field(max_length=most, description=about)
 
 
-class FleetBody(Body):
+class _Fleet(Body):
     """Which of several models runs on which machines, by priority.
 
     machines: each with a system, its devices, their count, and owned or a price.  models: questions
@@ -323,29 +283,6 @@ class FleetBody(Body):
     """
 
     verb = "fleet"
-    title: Annotated[Any, PlainValidator(_checked(("text",), LONGEST_NAME)),
-                     WithJsonSchema(schema_of(fleets.FLEET["title"]))] = Field(
-        fleets.FLEET["title"].default, description=fleets.FLEET["title"].help
-    )  # fmt: skip
-    budget: Annotated[Any, PlainValidator(_checked(("number",), LONGEST_NAME)),
-                      WithJsonSchema(schema_of(fleets.FLEET["budget"]))] = Field(
-        None, description=fleets.FLEET["budget"].help
-    )  # fmt: skip
-    question: dict[str, Any] = Field(
-        default_factory=dict, description="Parameters shared by all models."
-    )
-    machines: Annotated[
-        list[dict[str, Any]], _schema_of_entries(fleets.MACHINE, "", fleets.MOST_KINDS, "system")
-    ] = Field(max_length=fleets.MOST_KINDS, description="Kinds of machines.")
-    models: Annotated[
-        list[dict[str, Any]],
-        _schema_of_entries(
-            {**fleets.OF_MODEL, **fleets.of_question()}, "plan", fleets.MOST_MODELS, "model"
-        ),
-    ] = Field(
-        max_length=fleets.MOST_MODELS,
-        description="Models, each with the parameters of a plan and a priority.",
-    )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -363,6 +300,27 @@ class FleetBody(Body):
         return f"{len(self.models)} models"
 
 
+_OF_FLEET: Mapping[str, Any] = {
+    **{name: _field(one, "", one.default) for name, one in fleets.FLEET.items()},
+    "question": (
+        dict[str, Any],
+        Field(default_factory=dict, description="Parameters shared by all models."),
+    ),
+    "machines": _entries(fleets.MACHINE, "", fleets.MOST_KINDS, "system", "Kinds of machines."),
+    "models": _entries(
+        {**fleets.OF_MODEL, **fleets.of_question()}, "plan", fleets.MOST_MODELS, "model",
+        "Models, each with the parameters of a plan and a priority.",
+    ),
+}  # fmt: skip
+FleetBody = create_model(
+    "FleetBody", __base__=_Fleet, __module__=__name__, __doc__=_Fleet.__doc__, **_OF_FLEET
+)
+_Entries = Annotated[
+    list[dict[str, Any]] | None,
+    Field(max_length=MOST_LISTED, description="Entries, each with a name and its differences."),
+]
+
+
 class StudyBody(BaseModel):
     """A technology study: every combination of chips, formats and techniques."""
 
@@ -378,7 +336,7 @@ class StudyBody(BaseModel):
 
 
 class LineBody(BaseModel):
-    """A question as a typed line."""
+    """A question as a typed line; returns how it was understood and the answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     line: Annotated[
@@ -391,12 +349,13 @@ class LineBody(BaseModel):
 
 
 #: Bodies of verbs that take only a body, and of verbs that also take files.
+WITH_FILES: Mapping[str, type[Body]] = {verb: _made(verb) for verb in ("compare", "guard", "watch")}
 ASKED: Mapping[str, type[Body]] = {
-    one.verb: one
-    for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,
-                EconomicsBody, OpsBody, RoutingBody, ExportBody, TuneBody, FleetBody, ScaleBody,
-                AvailabilityBody)
-}  # fmt: skip
-WITH_FILES: Mapping[str, type[Body]] = {
-    one.verb: one for one in (CompareBody, GuardBody, WatchBody)
+    **{verb: _made(verb) for verb in _ABOUT if verb not in WITH_FILES},
+    "fleet": FleetBody,
 }
+
+
+def body_of(verb: str, given: Mapping[str, Any]) -> Body:
+    """The body of a verb.  Raises `ValidationError` for what it does not accept."""
+    return {**ASKED, **WITH_FILES}[verb].model_validate(given)

@@ -61,11 +61,16 @@ _STATUS = {Busy: 429, Unavailable: 503, Stopping: 503, TooLong: 504}
 
 
 class Refused(RidgelineError):
-    """An error of another process, with its original message, code and near names."""
+    """An error of another process, with its original message, code and near names; other errors
+    may not pickle.
+    """
 
     def __init__(self, code: str, sentence: str, near: Sequence[str] = ()) -> None:
         super().__init__(sentence)
         self.code, self.near = code, list(near)
+
+    def __reduce__(self) -> Any:
+        return Refused, (self.code, str(self), self.near)
 
 
 def document(code: str, sentence: str, near: Sequence[str] = ()) -> dict[str, Any]:

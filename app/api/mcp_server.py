@@ -74,7 +74,7 @@ def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
 
     def ask(given: dict[str, Any]) -> dict[str, Any]:
         body = _body(kind, given)
-        answer = _told(lambda: answers.kept(verb, body) or answers.answer(verb, body))
+        answer = _told(lambda: answers.kept(body) or answers.answer(body))
         return short_documents.SHORT[verb](json.loads(answer))
 
     return _tool(verb, kind, ask)

@@ -1,6 +1,6 @@
 """The application: REST over the verbs, its OpenAPI document, health and metrics."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ _Asked = Annotated[
 #: An object of any fields.  Clients that are generated take `additionalProperties: true`, which
 #: pydantic would state, for numbers and texts alone, and refuse lists.
 Document = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
-_ROWS = ("estimate", "serve", "sweep", "routing", "models", "systems")
+_ROWS = ("estimate", "serve", "sweep", "routing")
 _ABOUT = """Ridgeline's command line as an API: the same names, units (SI, the unit in the name),
 errors and numbers.  An error is one sentence under `error.message`."""
 
@@ -101,10 +101,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
         responses=refused, redoc_url=None, docs_url=None, servers=[{"url": "/"}],
     )  # fmt: skip
     _add_refusals(api, metrics)
-    for verb in bodies.ASKED:
-        _add_verb(api, verb, answers, metrics)
-    _add_line(api, answers)
-    _add_study(api, answers)
+    _add_questions(api, answers, metrics)
     _add_files(api, answers)
     _add_library(api)
     _add_schemas(api)
@@ -126,50 +123,50 @@ class _Advising:
             await self.app(scope, receive, send)
 
 
-def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> None:
-    """Add POST /verb with its body."""
-    kind: Any = bodies.ASKED[verb]
-    shown: Any = {name: {"value": value} for name, value in EXAMPLES[verb].items()}
+def _add_question(
+    api: FastAPI,
+    path: str,
+    kind: Any,
+    examples: Mapping[str, Any],
+    model: Any,
+    answer: Callable[[Any], Awaitable[bytes]],
+) -> None:
+    """Add POST /path with a body.  examples: bodies by description.  model: of the response."""
+    shown: Any = {name: {"value": value} for name, value in examples.items()}
 
-    async def answer(body: Any) -> Response:
-        found = answers.kept(verb, body)
+    async def asked(body: Any) -> Response:
+        return _json(await answer(body))
+
+    asked.__annotations__["body"] = Annotated[kind, BodyOf(openapi_examples=shown)]
+    asked.__doc__ = kind.__doc__
+    api.post(f"/{path}", response_model=model, operation_id=path, summary=path)(asked)
+
+
+def _add_questions(api: FastAPI, answers: Answers, metrics: Metrics) -> None:
+    """Add POST of every verb, of a line and of a study."""
+
+    async def of_verb(body: bodies.Body) -> bytes:
+        found = answers.kept(body)
         if found is None:
-            found = await run_in_threadpool(answers.answer, verb, body)
-        else:
-            metrics.kept.labels(verb).inc()
-        return _json(found)
+            return await run_in_threadpool(answers.answer, body)
+        metrics.kept.labels(body.verb).inc()
+        return found
 
-    answer.__annotations__["body"] = Annotated[kind, BodyOf(openapi_examples=shown)]
-    answer.__doc__ = kind.__doc__
-    model: Any = Rows if verb in _ROWS else Document
-    api.post(f"/{verb}", response_model=model, operation_id=verb, summary=verb)(answer)
-
-
-def _add_line(api: FastAPI, answers: Answers) -> None:
-    """Add POST /ask, which takes a line."""
-    shown: Any = {name: {"value": {"line": line}} for name, line in LINES.items()}
-
-    async def ask(body: Any) -> Response:
-        """A request as one typed line; returns how it was understood and the result."""
+    async def of_line(body: bodies.LineBody) -> bytes:
         try:
-            return _json(await run_in_threadpool(answers.of_line, body.line))
+            return await run_in_threadpool(answers.of_line, body.line)
         except ValidationError as error:
             raise RequestValidationError(error.errors()) from None
 
-    ask.__annotations__["body"] = Annotated[bodies.LineBody, BodyOf(openapi_examples=shown)]
-    api.post("/ask", response_model=Document, operation_id="ask", summary="ask")(ask)
+    async def of_study(body: bodies.StudyBody) -> bytes:
+        return await run_in_threadpool(answers.study, body)
 
-
-def _add_study(api: FastAPI, answers: Answers) -> None:
-    """Add POST /study, which takes a study's document."""
-    shown: Any = {name: {"value": value} for name, value in STUDIES.items()}
-
-    async def study(body: Any) -> Response:
-        return _json(await run_in_threadpool(answers.study, body))
-
-    study.__annotations__["body"] = Annotated[bodies.StudyBody, BodyOf(openapi_examples=shown)]
-    study.__doc__ = bodies.StudyBody.__doc__
-    api.post("/study", response_model=Rows, operation_id="study", summary="study")(study)
+    for verb, kind in bodies.ASKED.items():
+        model = Rows if verb in _ROWS else Document
+        _add_question(api, verb, kind, EXAMPLES[verb], model, of_verb)
+    lines = {name: {"line": line} for name, line in LINES.items()}
+    _add_question(api, "ask", bodies.LineBody, lines, Document, of_line)
+    _add_question(api, "study", bodies.StudyBody, STUDIES, Rows, of_study)
 
 
 def _add_files(api: FastAPI, answers: Answers) -> None:
@@ -192,7 +189,7 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
     @api.post("/compare", operation_id="compare", response_model=Document)
     async def compare(files: _Files, asked: _Asked = "{}") -> Response:
         """Compare profiler reports of a run, or benchmark results, with their prediction."""
-        body = _read(bodies.CompareBody, asked)
+        body = _read("compare", asked)
         return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
 
     @api.post("/guard", operation_id="guard", response_model=Document)
@@ -202,21 +199,21 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
         baseline: Annotated[list[UploadFile] | None, File()] = None,
     ) -> Response:
         """Check whether benchmark results are worse than predicted, or worse than a baseline."""
-        body = _read(bodies.GuardBody, asked)
+        body = _read("guard", asked)
         sent = await _received(files), body, await _received(baseline or [])
         return _json(await run_in_threadpool(answers.of_files, *sent))
 
     @api.post("/watch", operation_id="watch", response_model=Document)
     async def watch(files: _Files, asked: _Asked = "{}") -> Response:
         """When and why a server deviates from its prediction, from recorded metrics pages."""
-        body = _read(bodies.WatchBody, asked)
+        body = _read("watch", asked)
         return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
 
 
-def _read(kind: type[bodies.Body], text: str) -> bodies.Body:
-    """The body in a field of a form."""
+def _read(verb: str, text: str) -> bodies.Body:
+    """The body of a verb in a field of a form."""
     try:
-        return kind.model_validate_json(text)
+        return bodies.WITH_FILES[verb].model_validate_json(text)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import profilers
 from app.api.bodies import Body
+from app.api.verbs import extras_by
 from app.benchmarks.upload_parsing import base_name
-from app.question.extras import extras_of, read_extras
 from app.question.query import Query, ask
 from app.watching.answer import of_recordings
 from genz_core.errors import ReportError
-from profilers import serving_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +30,10 @@ def imported(files: Sequence[Sent], by_shape: bool = False) -> list[dict[str, An
     Raises:
         ReportError: one that cannot be read.
     """
-    from app.measuring import result_table
-    from app.measuring.summary_document import report_document
+    from app.measuring.summary_document import file_documents
 
-    found: list[dict[str, Any]] = []
     with _spooled(files) as paths:
-        for path in paths:
-            if serving_results.is_result(path):
-                found += result_table.documents(serving_results.read_results(path))
-                continue
-            if serving_results.server_log.is_log(path):
-                log = serving_results.server_log.read(path)
-                found.append(result_table.log_document(log))
-                continue
-            report = profilers.read_report(path, label=path.name)
-            document = report_document(report, by_shape=by_shape)
-            found.append({"file": path.name, **document})
-    return found
+        return [one for path in paths for one in file_documents(path, by_shape=by_shape)]
 
 
 def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -> dict[str, Any]:
@@ -62,7 +48,7 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
     earlier: Any = _spooled(baseline) if baseline else nullcontext(())
     with _spooled(files) as paths, earlier as before:
         if body.verb == "watch":
-            return of_recordings(query, paths, _window(body)).document()
+            return of_recordings(query, paths, extras_by(body)["window"]).document()
         if body.verb == "guard":
             judged = file_comparison.judged(paths, query, body.level, body.tolerance, before)
             return document.of_guard(*judged)
@@ -71,12 +57,6 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
         compared = file_comparison.compared(file_comparison.asked_of(paths, query), body.level)
         file_comparison.refuse_unpredicted(compared)
         return document.of_comparison(compared)
-
-
-def _window(body: Body) -> float:
-    """The seconds of a window, within their limits."""
-    known, _ = read_extras(extras_of("watch"), {"window": body.window})
-    return float(known["window"])
 
 
 def _reports(paths: Sequence[Path], query: Query, body: Body) -> dict[str, Any]:

@@ -7,14 +7,17 @@ contract forbids importing `app.scenario.local_files`), and traces and reports a
 import base64
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 
 from app.api.bodies import MOST_ROWS, Body
+from app.line import line_answer
+from app.line.line_answer import document_of
 from app.question import literals
-from app.question.extras import extras_of, read_extras
+from app.question.extras import extras_of
 from app.question.parameters import PARAMETERS
 from app.question.query import Query, ask, read
 from app.scenario import results
@@ -24,6 +27,13 @@ from genz_core.errors import InvalidValue
 
 #: Limits of one answer: rows of a sweep, and requests of a simulation.
 MOST_SWEPT = 10_000
+#: The function of each verb whose document is printed as it is, imported when it is needed.
+_FUNCTIONS: Mapping[str, str] = {
+    **line_answer.FUNCTIONS,
+    "ops": "app.model_inside.operator_counts:count",
+    "scale": "app.scaling.scale:scale",
+    "availability": "app.scaling.availability:availability",
+}
 
 
 def sent(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,6 +67,14 @@ def extras_by(body: Body) -> dict[str, Any]:
     return {name: read(one, getattr(body, name)) for name, one in known.items()}
 
 
+def answer(body: Body) -> dict[str, Any]:
+    """The document of a body's verb, as its `--json` prints it."""
+    if body.verb in _OWN:
+        return _OWN[body.verb](body)
+    found = resolve_name(_FUNCTIONS[body.verb])(asked_by(body), **extras_by(body))
+    return dict(document_of(body.verb, found))
+
+
 def estimate(body: Body) -> dict[str, Any]:
     """Static batches, or loads: {"rows": [what `ridgeline estimate --json` prints]}."""
     found = results.estimate(asked_by(body), **extras_by(body))
@@ -68,25 +86,6 @@ def estimate(body: Body) -> dict[str, Any]:
         steps = {phase: getattr(priced, phase) for phase in phases_of(priced.model)}
         rows[0]["operators"] = {phase: operator_rows(step) for phase, step in steps.items()}
     return {"rows": rows}
-
-
-def serve(body: Body) -> dict[str, Any]:
-    """Loads: {"rows": [what `ridgeline serve --json` prints]}."""
-    return {"rows": results.serve(asked_by(body), **extras_by(body)).rows}
-
-
-def simulate(body: Body) -> dict[str, Any]:
-    """The output of `ridgeline simulate --json`."""
-    from app.simulation import result
-
-    return result.simulate(asked_by(body), **extras_by(body)).to_dict()
-
-
-def ops(body: Body) -> dict[str, Any]:
-    """The output of `ridgeline ops --json`."""
-    from app.model_inside import operator_counts
-
-    return operator_counts.count(asked_by(body), **extras_by(body)).to_dict()
 
 
 def routing(body: Body) -> dict[str, Any]:
@@ -167,40 +166,19 @@ def fleet(body: Body) -> dict[str, Any]:
     return result.fleet(body.given, sent).to_dict()
 
 
-def sensitivity(body: Body) -> dict[str, Any]:
-    """The output of `ridgeline sensitivity --json`."""
-    from app.decide import sensitivity_rows
-
-    return sensitivity_rows.document(asked_by(body))
-
-
-def economics(body: Body) -> dict[str, Any]:
-    """The output of `ridgeline economics --no-kept-runs --json`."""
-    from app.decide import economics as decide
-
-    return decide.economics(asked_by(body))
-
-
-def scale(body: Body) -> dict[str, Any]:
-    """The output of `ridgeline scale --json`."""
-    from app.scaling import scale as following
-
-    return following.scale(asked_by(body), extras_by(body)).to_dict()
-
-
-def availability(body: Body) -> dict[str, Any]:
-    """The output of `ridgeline availability --json`."""
-    from app.scaling import availability as enough
-
-    return enough.availability(asked_by(body), extras_by(body)).to_dict()
-
-
 def tune(body: Body) -> dict[str, Any]:
     """The output of `ridgeline tune --json`: the next setting to run, or a search with the
     simulator.
     """
     from app.tuning import report
-    from app.tuning.answer import answer
+    from app.tuning.answer import answer as search
 
-    known, _ = read_extras(extras_of("tune"), extras_by(body))
-    return report.document(answer(asked_by(body), **known, measured=body.measured))
+    found = search(asked_by(body), **extras_by(body), measured=body.measured)
+    return report.document(found)
+
+
+#: The verbs whose answer is more, or other, than the document of their function.
+_OWN: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "estimate": estimate, "routing": routing, "export": export, "sweep": sweep, "plan": plan,
+    "fleet": fleet, "tune": tune,
+}  # fmt: skip

@@ -83,6 +83,9 @@ class Workers:
                 )
             answer = process.submit(_outcome, work, argument).result(self.limit_s)
             keep = True
+        except Refused:
+            keep = True
+            raise
         except TimeoutError:
             raise TooLong(
                 f"the answer takes longer than {self.limit_s:g} s: request less at once"
@@ -108,8 +111,6 @@ class Workers:
                 if process:
                     self._busy.pop(process, None)
                 self._free.put(process if keep else self._ahead())
-        if isinstance(answer, _Refusal):
-            raise Refused(answer.code, answer.sentence, answer.near)
         return answer
 
     def begin(self) -> None:
@@ -187,15 +188,6 @@ class Workers:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """An error returned by a process, since not every exception can be pickled."""
-
-    code: str
-    sentence: str
-    near: tuple[str, ...]
-
-
 def _unavailable(why: str) -> Unavailable:
     return Unavailable(f"no process for long questions can start: {why}")
 
@@ -206,7 +198,7 @@ def _outcome(work: Callable[[Any], Any], argument: Any) -> Any:
             return work(argument)
     except RidgelineError as error:
         near = error.near if isinstance(error, UnknownName) else ()
-        return _Refusal(error.code, str(error), tuple(near))
+        raise Refused(error.code, str(error), near) from None
 
 
 def _why_not_ready() -> str:

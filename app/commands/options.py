@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+#: Format of the output; `add_command` adds --json, which stands for --format json.
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
 ModelName = Annotated[
     str, typer.Argument(help="Registry name, hf:owner/name, folder, or path to a config.json.")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Workers = Annotated[int, typer.Option(help="Worker processes; 0: one per core.", min=0, max=1024)]
+Cluster = Annotated[
+    str, typer.Option(help="Dask scheduler, used instead of processes: tcp://host:8786.")
+]
 Tag = Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")]
 
 
@@ -139,16 +144,15 @@ def show(form: TableFormat | bool, document: Any, *blocks: Rows | str) -> None:
 
     form: format of the tables; True or False where only --json is offered.
     """
-    form = form if isinstance(form, TableFormat) else table_format(TableFormat.text, form)
-    if form is TableFormat.json:
+    if form is True or form is TableFormat.json:
         typer.echo(to_json(document))
         return
+    form = form or TableFormat.text
     if form is TableFormat.csv:
         blocks = (next(one for one in blocks if not isinstance(one, str)),)
-    shown = (one if isinstance(one, str) else render(one, form) for one in blocks if one)
+    shown = (
+        one if isinstance(one, str) else render(one, form or TableFormat.text)
+        for one in blocks
+        if one
+    )
     typer.echo("\n\n".join(shown))
-
-
-def table_format(chosen: TableFormat, json: bool) -> TableFormat:
-    """The format of --format, or JSON if --json is given."""
-    return TableFormat.json if json else chosen

@@ -149,11 +149,6 @@ def _brings(gains: list[dict[str, Any]], rent: float) -> str:
 # ------------------------------------------------------------------------------- rows and words
 
 
-def rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What runs where, one row per deployment, with all figures."""
-    return list(named["deployments"])
-
-
 def shown_rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What runs where, with the columns for a terminal."""
     return [

@@ -10,17 +10,17 @@ from app.fleets import report
 from app.fleets.answer import FleetAnswer
 from app.fleets.fleet_question import fleet_question
 from app.question.query import Sources
-from app.scenario.results import ResultTable, first_rows
+from app.scenario.results import DocumentTable, first_rows
 from genz_core.common.progress import Cancel, Progress, never, silent
 
 
 @dataclass(frozen=True, repr=False)
-class Fleet(ResultTable):
+class Fleet(DocumentTable):
     """A solved fleet question.
 
     rows: what runs where.  models: served share of each, and the reason if below one.  machines:
     contents of each kind.  refusals: why a model does not run on machines of a kind.  one_more:
-    effect of one more machine of each kind.  `to_dict` has everything.
+    effect of one more machine of each kind.  All entries of `to_dict` are attributes.
 
     answer: the replicas and figures behind it.
     """
@@ -29,27 +29,7 @@ class Fleet(ResultTable):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        return report.rows(self._document)
-
-    @property
-    def models(self) -> list[dict[str, Any]]:
-        """Served share of each model."""
-        return list(self._document["models"])
-
-    @property
-    def machines(self) -> list[dict[str, Any]]:
-        """Contents of the machines of each kind."""
-        return list(self._document["machines"])
-
-    @property
-    def refusals(self) -> list[dict[str, Any]]:
-        """Why models do not run on machines of a kind."""
-        return list(self._document["refusals"])
-
-    @property
-    def one_more(self) -> list[dict[str, Any]]:
-        """The effect of one more machine of each kind."""
-        return list(self._document["one_more"])
+        return list(self._document["deployments"])
 
     @cached_property
     def _document(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from genz_core.validity import OnError
 
 #: The function of each verb, imported when it is needed.
-_VERBS: Mapping[str, str] = {
+FUNCTIONS: Mapping[str, str] = {
     "estimate": "app.scenario.results:estimate", "serve": "app.scenario.results:serve",
     "simulate": "app.simulation.result:simulate", "plan": "app.planning.result:plan",
     "sensitivity": "app.decide.sensitivity_rows:document",
@@ -53,12 +53,7 @@ class Answered:
 
     def to_dict(self) -> dict[str, Any]:
         """What was understood, and the answer as the verb's `--json` prints it."""
-        return document(self.line, self._document())
-
-    def _document(self) -> Any:
-        if self.verb in ("estimate", "serve"):
-            return {"rows": self.answer.rows}
-        return self.answer if isinstance(self.answer, Mapping) else self.answer.to_dict()
+        return document(self.line, document_of(self.verb, self.answer))
 
     def __repr__(self) -> str:
         return f"{self.understood}\n{self.answer!r}"
@@ -78,7 +73,14 @@ def answer(text: str, sources: Sources = dict, *, on_error: OnError = "raise") -
     line = readable(text, sources)
     query = ask(line.verb, line.given, sources)
     more = {"on_error": on_error} if "on_error" in extras_of(line.verb) else {}
-    return Answered(line, query, resolve_name(_VERBS[line.verb])(query, **more))
+    return Answered(line, query, resolve_name(FUNCTIONS[line.verb])(query, **more))
+
+
+def document_of(verb: str, answer: Any) -> Any:
+    """The result of a verb's function, as the verb's `--json` prints it."""
+    if verb in ("estimate", "serve"):
+        return {"rows": answer.rows}
+    return answer if isinstance(answer, Mapping) else answer.to_dict()
 
 
 def readable(text: str, sources: Sources = dict) -> Line:
@@ -108,14 +110,15 @@ def said(line: Line) -> str:
 
 def document(line: Line, answered: Any) -> dict[str, Any]:
     """A line and its answer: line, verb, understood, given, notes, answer."""
-    given = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in line.given.items()
-    }
     return {
-        "line": line.text, "verb": line.verb, "understood": said(line), "given": given,
+        "line": line.text, "verb": line.verb, "understood": said(line), "given": listed(line),
         "notes": list(line.notes), "answer": answered,
     }  # fmt: skip
+
+
+def listed(line: Line) -> dict[str, Any]:
+    """The values that a line gives, several of one parameter as a list."""
+    return {n: list(v) if isinstance(v, tuple) else v for n, v in line.given.items()}
 
 
 def command(line: Line) -> list[str]:

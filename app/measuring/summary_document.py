@@ -1,13 +1,14 @@
 """Figures of a report as `ridgeline import --json` and metrics.json write them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from app.measuring import identity
+from app.measuring import identity, result_table
 from app.measuring.comparison import system_of
 from app.measuring.device_by_size import with_device
 from app.measuring.identity import Known
-from profilers import DEFAULT_PHASES, Report, summarise
+from profilers import DEFAULT_PHASES, PhasePattern, Report, read_report, serving_results, summarise
 from profilers.comparison import profile_account
 from profilers.comparison.account import Check
 from profilers.operators.by_shape import operators_by_shape
@@ -15,6 +16,24 @@ from profilers.phases.inferred_phases import phased
 from profilers.phases.what_ran import what_ran
 
 _NANOSECONDS_PER_S = 1e9
+
+
+def file_documents(
+    path: Path, *, phases: Sequence[PhasePattern] = DEFAULT_PHASES, by_shape: bool = False
+) -> list[dict[str, Any]]:
+    """The results in a benchmark's file, the figures of a server's log, or those of a report.
+
+    phases, by_shape: of a report, see `profilers.read_report` and `report_document`.
+
+    Raises:
+        ReportError: a file that cannot be read.
+    """
+    if serving_results.is_result(path):
+        return result_table.documents(serving_results.read_results(path))
+    if serving_results.server_log.is_log(path):
+        return [result_table.log_document(serving_results.server_log.read(path))]
+    report = read_report(path, phases=phases)
+    return [{"file": path.name, **report_document(report, by_shape=by_shape)}]
 
 
 def report_document(report: Report, *, by_shape: bool = False) -> dict[str, Any]:

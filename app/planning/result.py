@@ -11,7 +11,7 @@ from app.planning.document import document
 from app.planning.manifests.bundle import Bundle, bundle
 from app.planning.plan_text import chance, none_words
 from app.question.query import Query
-from app.scenario.results import ResultTable, first_rows
+from app.scenario.results import DocumentTable, first_rows
 from app.simulation.executor import HERE, Where
 from genz_core.common.progress import Cancel, Progress, never, silent
 
@@ -23,12 +23,16 @@ BRIEF = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Planned(ResultTable):
+class Planned(DocumentTable):
     """The planner's answer.
 
-    rows: the plans, best first.  best: the first, None where none meets the targets.  others: why
-    the next ones lose; changes: changes that would allow a plan where there is none; measurement:
-    the one that would narrow the best plan's interval most; `to_dict` returns everything.
+    rows: the plans, best first.  best: the first, None where none meets the targets.  Other entries
+    of `to_dict` are attributes, too.  gamble: a plan with a better figure whose targets are less
+    likely to be met.  safe: the best plan that meets its targets nine times of ten, if the best
+    plan is not one.  settling: the user's own run that would settle a close call between both.
+    others: the nearest candidate of each other family, and why it loses.  changes: those that would
+    allow a plan where there is none.  measurement: the one that would narrow the best plan's
+    interval most.
 
     answer: the engine's own, with every candidate as arrays.
     """
@@ -43,40 +47,6 @@ class Planned(ResultTable):
     def best(self) -> dict[str, Any] | None:
         """The best plan."""
         return next(iter(self.rows), None)
-
-    @property
-    def gamble(self) -> dict[str, Any] | None:
-        """A plan with a better figure whose targets are less likely to be met, None without."""
-        found: dict[str, Any] | None = self.to_dict()["gamble"]
-        return found
-
-    @property
-    def safe(self) -> dict[str, Any] | None:
-        """The best plan that meets its targets nine times of ten, if the best plan is not one."""
-        found: dict[str, Any] | None = self.to_dict()["safe"]
-        return found
-
-    @property
-    def settling(self) -> dict[str, Any] | None:
-        """The user's own run that would settle a close call between both, None if there is none."""
-        found: dict[str, Any] | None = self.to_dict()["settling"]
-        return found
-
-    @property
-    def others(self) -> list[dict[str, Any]]:
-        """The nearest candidate of each other family, and why it loses."""
-        return list(self.to_dict()["others"])
-
-    @property
-    def changes(self) -> list[dict[str, Any]]:
-        """Changes that would allow a plan where there is none."""
-        return list(self.to_dict()["changes"])
-
-    @property
-    def measurement(self) -> dict[str, Any] | None:
-        """The measurement that would narrow the best plan's interval most."""
-        measurement: dict[str, Any] | None = self.to_dict()["measurement"]
-        return measurement
 
     def deployment(self, kind: str, at: int | None = None) -> Bundle:
         """The files that deploy a plan; by default the best one that this kind supports.

@@ -85,8 +85,8 @@ class Deployment:
         label="CP",
     )  # fmt: skip
     micro_batches: int = parameter(
-        "whole", 0, "Micro-batches per pipeline step; 0: one per stage.", least=0, most=_TOKENS,
-        array=True, group=DEGREES,
+        "whole", 0, "Micro-batches per pipeline step; 0: one per stage.", most=_TOKENS, array=True,
+        group=DEGREES,
     )  # fmt: skip
     sequence_parallel: bool = parameter(
         "truth", False,
@@ -100,7 +100,7 @@ class Deployment:
     redundant_experts: int = parameter(
         "whole", 0,
         "Redundant copies of experts on the decode workers; ep must divide experts plus copies.",
-        least=0, most=_DEVICES, array=True, group=DEGREES, aliases=("ep_num_redundant_experts",),
+        most=_DEVICES, array=True, group=DEGREES, aliases=("ep_num_redundant_experts",),
     )  # fmt: skip
     overlap: str = parameter(
         "text", "none", "What overlaps with the all-to-all between expert ranks.",
@@ -145,12 +145,12 @@ class Deployment:
     )  # fmt: skip
     memory_fraction: float = parameter(
         "number", 0.0, "Share of device memory that the engine uses; 0: the engine's default.",
-        least=0.0, most=1.0, group=ENGINE,
+        most=1.0, group=ENGINE,
         aliases=("gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"),
     )  # fmt: skip
     kv_tokens: float = parameter(
-        "number", 0.0, "KV cache size of one rank in tokens; 0: what fits into memory.",
-        least=0.0, most=1e12, label="KV tokens", group=ENGINE, aliases=("max_total_tokens",),
+        "number", 0.0, "KV cache size of one rank in tokens; 0: what fits into memory.", most=1e12,
+        label="KV tokens", group=ENGINE, aliases=("max_total_tokens",),
     )  # fmt: skip
     prefix_caching: bool = parameter(
         "truth", True, "Reuse the KV cache of equal prompt prefixes.", group=ENGINE,
@@ -178,8 +178,7 @@ class Deployment:
     step_scale: float | None = parameter(
         "number", None,
         "Factor on all step times, measured over predicted; by default your calibration, if there "
-        "is one.",
-        least=0.0, above=True, most=1e3, group=ENGINE,
+        "is one.", above=True, most=1e3, group=ENGINE,
     )  # fmt: skip
     offload: str = parameter(
         "text", "",
@@ -188,8 +187,7 @@ class Deployment:
         choices=("", "weights", "kv", "experts", "levels"), group=ENGINE,
     )  # fmt: skip
     lora_rank: int = parameter(
-        "whole", 0, "Rank of the requests' LoRA adapters; 0: no adapters.",
-        least=0, most=4096, group=ENGINE,
+        "whole", 0, "Rank of the requests' LoRA adapters; 0: no adapters.", most=4096, group=ENGINE,
     )  # fmt: skip
     lora_adapters: int = parameter(
         "whole", 1, "Number of LoRA adapters in equal use.", least=1, most=10_000,
@@ -200,31 +198,29 @@ class Deployment:
     host_cache_gib: float = parameter(
         "number", 0.0,
         "Host memory for cached prefixes, in total over the devices of one deployment; 0: none.",
-        unit="GiB", least=0.0, most=1e9, label="Host cache", group=CACHE,
-        aliases=("kv_offloading_size",),
+        unit="GiB", most=1e9, label="Host cache", group=CACHE, aliases=("kv_offloading_size",),
     )  # fmt: skip
     disk_cache_gib: float = parameter(
         "number", 0.0, "Disk space for cached prefixes of one deployment; 0: none.", unit="GiB",
-        least=0.0, most=1e9, label="Disk cache", group=CACHE,
+        most=1e9, label="Disk cache", group=CACHE,
     )  # fmt: skip
     remote_cache_gib: float = parameter(
         "number", 0.0,
         "Memory of other machines for cached prefixes, shared by all replicas; 0: none.",
-        unit="GiB", least=0.0, most=1e9, label="Remote cache", group=CACHE,
+        unit="GiB", most=1e9, label="Remote cache", group=CACHE,
     )  # fmt: skip
     host_cache_gb_per_s: float = parameter(
         "number", 0.0, "Bandwidth at which a device reads host memory; 0: the system's host link.",
-        unit="GB/s", least=0.0, most=1e6, label="Host cache bandwidth", group=CACHE,
+        unit="GB/s", most=1e6, label="Host cache bandwidth", group=CACHE,
     )  # fmt: skip
     disk_cache_gb_per_s: float = parameter(
         "number", 0.0, "Bandwidth at which a device reads the disk; 0: the system's drive.",
-        unit="GB/s",
-        least=0.0, most=1e6, label="Disk cache bandwidth", group=CACHE,
+        unit="GB/s", most=1e6, label="Disk cache bandwidth", group=CACHE,
     )  # fmt: skip
     remote_cache_gb_per_s: float = parameter(
         "number", 0.0,
         "Bandwidth at which a device reads other machines' memory; 0: the system's outermost link.",
-        unit="GB/s", least=0.0, most=1e6, label="Remote cache bandwidth", group=CACHE,
+        unit="GB/s", most=1e6, label="Remote cache bandwidth", group=CACHE,
     )  # fmt: skip
     cache_writes: str = parameter(
         "text", "through",
@@ -239,8 +235,8 @@ class Deployment:
         choices=("", *get_args(Method)), group=DRAFTS,
     )  # fmt: skip
     draft_tokens: int | None = parameter(
-        "whole", None, "Draft tokens per step; 0: none; by default 3.", least=0, most=64,
-        group=DRAFTS, aliases=("num_speculative_tokens",),
+        "whole", None, "Draft tokens per step; 0: none; by default 3.", most=64, group=DRAFTS,
+        aliases=("num_speculative_tokens",),
     )  # fmt: skip
     draft_model: Any = parameter(
         "text", "", "Draft model, named like `model`.", group=DRAFTS, names="model",
@@ -258,8 +254,7 @@ class Deployment:
         group=POOL, names="system",
     )  # fmt: skip
     prefill_workers: int = parameter(
-        "whole", 0, "Number of separate prefill workers; `replicas` then only decode.", least=0,
-        most=1024,
+        "whole", 0, "Number of separate prefill workers; `replicas` then only decode.", most=1024,
         group=POOL,
     )  # fmt: skip
     prefill_tp: int = parameter(
@@ -289,12 +284,11 @@ class Deployment:
     transfer_gbps: float = parameter(
         "number", 0.0,
         "Bandwidth of the KV cache transfer from prefill to decode; 0: the link of the systems.",
-        unit="Gbit/s per device", least=0.0, most=1e6, label="Transfer", group=POOL,
+        unit="Gbit/s per device", most=1e6, label="Transfer", group=POOL,
     )  # fmt: skip
     transfer_latency_us: float | None = parameter(
         "number", None, "Latency of each KV cache transfer; by default that of the link.",
-        unit="µs",
-        least=0.0, most=1e9, label="Transfer latency", group=POOL,
+        unit="µs", most=1e9, label="Transfer latency", group=POOL,
     )  # fmt: skip
     layer_wise: bool = parameter(
         "truth", False, "Send each layer's KV cache while later layers run.",
@@ -303,21 +297,18 @@ class Deployment:
 
     # ------------------------------------------------------------------------- what if
     peak: float = parameter(
-        "number", 1.0, "What-if factor on the system's peak FLOP/s.", least=0.0, above=True,
-        most=1e3,
+        "number", 1.0, "What-if factor on the system's peak FLOP/s.", above=True, most=1e3,
         group=WHAT_IF, label="Peak arithmetic",
     )  # fmt: skip
     bandwidth: float = parameter(
-        "number", 1.0, "What-if factor on the system's memory bandwidth.", least=0.0, above=True,
-        most=1e3, group=WHAT_IF, label="Memory bandwidth",
+        "number", 1.0, "What-if factor on the system's memory bandwidth.", above=True, most=1e3,
+        group=WHAT_IF, label="Memory bandwidth",
     )  # fmt: skip
     capacity: float = parameter(
-        "number", 1.0, "What-if factor on the system's memory capacity.", least=0.0, above=True,
-        most=1e3,
+        "number", 1.0, "What-if factor on the system's memory capacity.", above=True, most=1e3,
         group=WHAT_IF, label="Memory capacity",
     )  # fmt: skip
     link: float = parameter(
-        "number", 1.0, "What-if factor on the system's link bandwidth.", least=0.0, above=True,
-        most=1e3,
+        "number", 1.0, "What-if factor on the system's link bandwidth.", above=True, most=1e3,
         group=WHAT_IF, label="Link bandwidth",
     )  # fmt: skip

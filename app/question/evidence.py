@@ -6,7 +6,7 @@ measured range keeps an interval, which widens with the distance from that range
 `app.question.comparison` determines both.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,16 +87,7 @@ class Evidence:
 
         size: number of configurations.
         """
-        conditions = list(self._conditions())
-        code = np.zeros(size, dtype=np.int64)
-        for bit, (_, mask) in enumerate(conditions):
-            code |= np.asarray(mask, dtype=np.int64) << bit
-        kinds, of = np.unique(code, return_inverse=True)
-        texts = [
-            self._said({text for bit, (text, _) in enumerate(conditions) if kind >> bit & 1})
-            for kind in kinds.tolist()
-        ]
-        return np.array(texts, dtype=object)[of.ravel()]
+        return texts_by_row(list(self._conditions()), size, self._said)
 
     def _conditions(self) -> Iterator[tuple[str, Mask]]:
         """(category or name of a number, mask of the configurations that have it)."""
@@ -120,6 +111,25 @@ class Evidence:
         if numbers:
             said.append(f"beyond the measured range: {', '.join(numbers)}")
         return "; ".join(said)
+
+
+def texts_by_row(
+    conditions: Sequence[tuple[str, Any]], size: int, say: Callable[[list[str]], str]
+) -> NDArray[Any]:
+    """A text for every row, [size] of objects, made once for each combination of conditions.
+
+    conditions: (name, mask of the rows where it holds, [size] or one for all).  say: the text from
+    the names of those that hold, in their order.
+    """
+    code = np.zeros(size, dtype=np.int64)
+    for bit, (_, mask) in enumerate(conditions):
+        code |= np.asarray(mask, dtype=np.int64) << bit
+    kinds, of = np.unique(code, return_inverse=True)
+    texts = [
+        say([name for bit, (name, _) in enumerate(conditions) if kind >> bit & 1])
+        for kind in kinds.tolist()
+    ]
+    return np.array(texts, dtype=object)[of.ravel()]
 
 
 def _at(mask: Any, at: int) -> bool:

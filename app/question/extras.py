@@ -15,6 +15,7 @@ _ON_ERROR = Parameter(
 )  # fmt: skip
 _IN_ROWS = Parameter("on_error", "text", "status", _ON_ERROR.help, choices=_ON_ERROR.choices)
 _LEVEL = "Interval level: percentage of runs that an interval should contain."
+_MOST_REPLICAS = Parameter("max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000)
 _REPLICA = (
     Parameter(
         "weights_from", "text", "disk", "Where a starting replica loads its weights from.",
@@ -25,24 +26,22 @@ _REPLICA = (
     Parameter(
         "startup_s", "number", 0.0,
         "Seconds from requesting a replica until it serves; 0: computed from weight loading, "
-        "compilation and graph capture.",
-        unit="s", least=0.0, most=86_400.0, label="Start of a replica",
+        "compilation and graph capture.", unit="s", most=86_400.0, label="Start of a replica",
     ),
     Parameter(
         "replace_s", "number", 340.0,
-        "Seconds from the loss of a replica until its replacement starts.", unit="s",
-        least=0.0, most=1e9, label="Replacement of a replica",
+        "Seconds from the loss of a replica until its replacement starts.", unit="s", most=1e9,
+        label="Replacement of a replica",
     ),
     Parameter(
         "mtbf_h", "number", None,
         "Mean hours between failures of a device, which takes down its replica; by default the "
-        "published figure; 0: no failures.",
-        unit="h", least=0.0, most=1e9, label="Hours between losses",
+        "published figure; 0: no failures.", unit="h", most=1e9, label="Hours between losses",
     ),
     Parameter(
         "open_each", "whole", 0,
         "Maximum open requests per replica; others wait at the router; 0: no limit.",
-        least=0, most=1_000_000, label="Open requests of a replica",
+        most=1_000_000, label="Open requests of a replica",
     ),
 )  # fmt: skip
 #: For each verb: its options besides the parameters of its question, for all interfaces.
@@ -67,9 +66,9 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
             also=("number", "numbers"),
         ),
         Parameter(
-            "batch_size", "whole",
-            0, "Total number of queries, a multiple of the list's length; 0: one of each.",
-            least=0, most=LIMITS["batch"].most,
+            "batch_size", "whole", 0,
+            "Total number of queries, a multiple of the list's length; 0: one of each.",
+            most=LIMITS["batch"].most,
         ),
     ),
     "sweep": (
@@ -94,14 +93,13 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
             choices=("", "prefill", "decode"),
         ),
         Parameter("fill", "truth", True, "Read missing values from the reports."),
-        Parameter("level", "number", 80.0, _LEVEL, unit="%", least=0.0, above=True, most=100.0),
+        Parameter("level", "number", 80.0, _LEVEL, unit="%", above=True, most=100.0),
     ),
     "guard": (
-        Parameter("level", "number", 95.0, _LEVEL, unit="%", least=0.0, above=True, most=100.0),
+        Parameter("level", "number", 95.0, _LEVEL, unit="%", above=True, most=100.0),
         Parameter(
             "tolerance", "number", 5.0,
-            "Run-to-run noise: percentage by which equal runs may differ.",
-            unit="%", least=0.0, most=99.0,
+            "Run-to-run noise: percentage by which equal runs may differ.", unit="%", most=99.0,
         ),
     ),
     "tune": (
@@ -113,10 +111,9 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         Parameter(
             "within", "number", 5.0,
             "Stop when, by the intervals, no other setting can beat the best one by more than this "
-            "percentage.",
-            unit="%", least=0.0, most=1000.0,
+            "percentage.", unit="%", most=1000.0,
         ),
-        Parameter("level", "number", 80.0, _LEVEL, unit="%", least=0.0, above=True, most=99.99),
+        Parameter("level", "number", 80.0, _LEVEL, unit="%", above=True, most=99.99),
         Parameter("dry_run", "truth", False, "Use the simulator instead of a server."),
     ),
     "scale": (
@@ -134,34 +131,29 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         Parameter(
             "metric_target", "number", 0.0,
             "Target of the metric per replica; 0: the open requests that a replica serves within "
-            "the targets.",
-            least=0.0, most=1e9, label="Target of the metric",
+            "the targets.", most=1e9, label="Target of the metric",
         ),
         Parameter(
-            "min_replicas", "whole", 1, "Minimum replicas; keda may scale to 0.", least=0,
-            most=10_000,
+            "min_replicas", "whole", 1, "Minimum replicas; keda may scale to 0.", most=10_000,
         ),
-        Parameter("max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000),
+        _MOST_REPLICAS,
         Parameter(
             "interval_s", "number", 0.0,
             "Seconds between two scaling decisions; 0: 15 for hpa and keda, 180 for dynamo.",
-            unit="s",
-            least=0.0, most=86_400.0,
+            unit="s", most=86_400.0,
         ),
         Parameter(
             "stabilization_s", "number", 300.0,
             "hpa, keda: stabilization window; scale down only to the largest recommendation in it.",
-            unit="s",
-            least=0.0, most=86_400.0,
+            unit="s", most=86_400.0,
         ),
         Parameter(
-            "tolerance", "number",
-            10.0, "hpa, keda: no change if the metric is this close to its target.",
-            unit="%", least=0.0, most=100.0,
+            "tolerance", "number", 10.0,
+            "hpa, keda: no change if the metric is this close to its target.", unit="%", most=100.0,
         ),
         Parameter(
             "cooldown_s", "number", 300.0, "keda: seconds without a request before it scales to 0.",
-            unit="s", least=0.0, most=86_400.0,
+            unit="s", most=86_400.0,
         ),
         Parameter(
             "predictor", "text", "constant",
@@ -173,17 +165,15 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     ),
     "availability": (
         Parameter(
-            "share", "number", 99.9, "Percentage of requests that must meet the targets.",
-            unit="%", least=0.0, above=True, most=99.9999, label="Requests within targets",
+            "share", "number", 99.9, "Percentage of requests that must meet the targets.", unit="%",
+            above=True, most=99.9999, label="Requests within targets",
         ),
         Parameter(
-            "lost", "whole",
-            1, "Replicas that may be lost at once without missing the share (N+k).",
-            least=0, most=1000, label="Replicas lost at once",
+            "lost", "whole", 1,
+            "Replicas that may be lost at once without missing the share (N+k).", most=1000,
+            label="Replicas lost at once",
         ),
-        Parameter(
-            "max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000,
-        ),
+        _MOST_REPLICAS,
         *_REPLICA,
     ),
     "watch": (

@@ -19,8 +19,7 @@ FLEET = _named(
     Parameter("title", "text", "Fleet", "Title of tables and charts."),
     Parameter(
         "budget", "number", None, "Maximum rent of all machines in use, in dollars per hour.",
-        unit="$/h",
-        least=0.0, most=1e9,
+        unit="$/h", most=1e9,
     ),
 )  # fmt: skip
 #: Parameters of a kind of machine.
@@ -31,13 +30,12 @@ MACHINE = _named(
     Parameter("devices", "whole", 8, "Devices per machine.", least=1, most=4096),
     Parameter(
         "count", "whole", 1, "Number of machines of this kind that exist or can be rented.",
-        least=0,
         most=_MOST,
     ),
     Parameter("owned", "truth", False, "The machines are owned and have no rent."),
     Parameter(
         "price", "number", None, "Rent of one device; by default the published rent.", unit="$/h",
-        least=0.0, most=1e6,
+        most=1e6,
     ),
 )  # fmt: skip
 #: Parameters of a model besides its question.

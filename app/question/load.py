@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.question.groups import INPUTS, LENGTHS, LOAD, SHARED
+from app.question.groups import INPUTS, LENGTHS, SHARED
 from app.question.parameter import parameter
 
 _SECONDS = 1e9
@@ -16,51 +16,45 @@ class Load:
     """The load: exactly one of a static batch, open requests, a rate and a trace."""
 
     batch: int = parameter(
-        "whole", 1, "Static batch: number of sequences.", limit="batch", array=True, group=LOAD,
+        "whole", 1, "Static batch: number of sequences.", limit="batch", array=True,
         aliases=("batch_size",),
     )  # fmt: skip
     concurrency: float | None = parameter(
         "whole", None, "Users of a closed loop: requests in flight over the whole deployment.",
-        limit="concurrency", array=True, group=LOAD, label="Users",
+        limit="concurrency", array=True, label="Users",
     )  # fmt: skip
     rate: float | None = parameter(
         "number", None, "Request rate: arrivals per second over the whole deployment.", unit="1/s",
-        least=0.0, above=True, most=1e9, array=True, group=LOAD, aliases=("request_rate",),
+        above=True, most=1e9, array=True, aliases=("request_rate",),
     )  # fmt: skip
     trace: Any = parameter(
-        "text", None, "Recorded requests: CSV or JSON lines, compressed or not.", group=LOAD,
-        names="trace",
+        "text", None, "Recorded requests: CSV or JSON lines, compressed or not.", names="trace",
     )  # fmt: skip
     burst_start: bool = parameter(
         "truth", False,
         "All users start at once and send ten requests each, as in public benchmarks; by default "
         "the loop is in steady state.",
-        group=LOAD,
     )  # fmt: skip
     requests: int | None = parameter(
         "whole", None,
         "Number of requests; by default ten per user, 1,000 at a rate, or the whole trace.",
-        least=0, most=2_000_000, group=LOAD, aliases=("num_prompts",),
+        most=2_000_000, aliases=("num_prompts",),
     )  # fmt: skip
     burstiness: float = parameter(
         "number", 1.0,
         "Shape of the gamma-distributed gaps between arrivals: 1 is Poisson, smaller is "
-        "burstier.",
-        least=1e-3, most=1e6, group=LOAD,
+        "burstier.", least=1e-3, most=1e6,
     )  # fmt: skip
     ramp_to: float = parameter(
         "number", 0.0, "Final rate of a ramp that starts at `rate`; 0: no ramp.", unit="1/s",
-        least=0.0,
-        most=1e9, group=LOAD,
+        most=1e9,
     )  # fmt: skip
     ramp_s: float = parameter(
-        "number", 0.0, "Duration of the ramp in seconds.", unit="s", least=0.0, most=_SECONDS,
-        label="Ramp", group=LOAD,
+        "number", 0.0, "Duration of the ramp in seconds.", unit="s", most=_SECONDS, label="Ramp",
         aliases=("ramp_seconds",),
     )  # fmt: skip
     seed: int = parameter(
-        "whole", 0, "Random seed; the same seed gives the same result.", least=0,
-        most=2**53, group=LOAD,
+        "whole", 0, "Random seed; the same seed gives the same result.", most=2**53,
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- lengths
@@ -78,11 +72,10 @@ class Load:
         "number", None,
         "Lengths are uniform from this share of isl and osl up to them; 1: equal lengths. By "
         "default they vary by 10 % about isl and osl; those of a static batch are equal.",
-        least=0.0, above=True, most=1.0, array=True, group=LENGTHS,
+        above=True, most=1.0, array=True, group=LENGTHS,
     )  # fmt: skip
     length_spread: float = parameter(
-        "number", 0.0, "Lognormal lengths: standard deviation over mean.",
-        least=0.0, most=10.0, group=LENGTHS,
+        "number", 0.0, "Lognormal lengths: standard deviation over mean.", most=10.0, group=LENGTHS,
     )  # fmt: skip
     lengths: Any = parameter(
         "text", None, "File of lengths to draw from, with columns input_tokens and output_tokens.",
@@ -91,13 +84,11 @@ class Load:
 
     # ------------------------------------------------------------------------- what requests share
     prefix_hits: float = parameter(
-        "number", 0.0,
-        "Prefix cache hit rate: share of each prompt that is already in the cache.", least=0.0,
+        "number", 0.0, "Prefix cache hit rate: share of each prompt that is already in the cache.",
         most=1.0 - 1e-9, group=SHARED,
     )  # fmt: skip
     shared_tokens: int = parameter(
-        "whole", 0,
-        "Tokens of a common prefix of all prompts (system prompt), in addition to isl.", least=0,
+        "whole", 0, "Tokens of a common prefix of all prompts (system prompt), in addition to isl.",
         most=10_000_000, group=SHARED, aliases=("shared_prompt", "random_prefix_len"),
     )  # fmt: skip
     turns: int = parameter(
@@ -105,17 +96,17 @@ class Load:
         most=1000, group=SHARED,
     )  # fmt: skip
     turn_isl: int = parameter(
-        "whole", 0, "New prompt tokens of each turn after the first; 0: isl.", least=0,
-        most=10_000_000, group=SHARED, label="Input of a later turn",
+        "whole", 0, "New prompt tokens of each turn after the first; 0: isl.", most=10_000_000,
+        group=SHARED, label="Input of a later turn",
     )  # fmt: skip
     think_s: float = parameter(
-        "number", 0.0, "Pause between two turns of a session.", unit="s", least=0.0, most=_SECONDS,
+        "number", 0.0, "Pause between two turns of a session.", unit="s", most=_SECONDS,
         group=SHARED, aliases=("think_time",), label="Pause between turns",
     )  # fmt: skip
     think_spread: float = parameter(
         "number", 0.0,
-        "Lognormal pauses between turns: standard deviation over mean; 0: equal pauses.",
-        least=0.0, most=10.0, group=SHARED, label="Spread of the pauses",
+        "Lognormal pauses between turns: standard deviation over mean; 0: equal pauses.", most=10.0,
+        group=SHARED, label="Spread of the pauses",
     )  # fmt: skip
     sessions: str = parameter(
         "text", "",
@@ -138,22 +129,21 @@ class Load:
 
     # ------------------------------------------------------------------------- inputs beside text
     images: int = parameter(
-        "whole", 0, "Images per request; their tokens are added to isl.", least=0, most=10_000,
-        group=INPUTS,
+        "whole", 0, "Images per request; their tokens are added to isl.", most=10_000, group=INPUTS,
     )  # fmt: skip
     image_size: str = parameter(
         "text", "", 'Width and height of the images in pixels: "1024x768".', group=INPUTS,
     )  # fmt: skip
     audio_seconds: float = parameter(
         "number", 0.0, "Seconds of audio per request; 0: one full window of the model.", unit="s",
-        least=0.0, most=1e6, group=INPUTS,
+        most=1e6, group=INPUTS,
     )  # fmt: skip
     diffusion_steps: int = parameter(
-        "whole", 0, "Denoising passes of a diffusion model per output; 0: one per token.", least=0,
+        "whole", 0, "Denoising passes of a diffusion model per output; 0: one per token.",
         most=1_000_000, group=INPUTS,
     )  # fmt: skip
     block_length: int = parameter(
         "whole", 0,
-        "Tokens that a diffusion model refines together; 0: the model's own block length.", least=0,
+        "Tokens that a diffusion model refines together; 0: the model's own block length.",
         most=1_000_000, group=INPUTS,
     )  # fmt: skip

@@ -28,7 +28,8 @@ class Parameter:
     also be given as an object or, if the caller may open files, as a file), "" for plain text.
     also: further forms of a value, beside the kind's own, see `app.question.forms`.
     aliases: other names that mean the same: the engines' own flags, and names of earlier releases.
-    group: heading under which forms, help texts and the reference page show it.
+    group: heading under which forms, help texts and the reference page show it; by default the
+    name of its part of the question.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Parameter:
     help: str
     label: str = ""
     unit: str = ""
-    least: float = -math.inf
+    least: float = 0
     most: float = math.inf
     above: bool = False
     choices: tuple[str, ...] = ()

@@ -7,7 +7,6 @@ serving replicas is binomial, and all requests in flight on a lost replica miss 
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -93,11 +92,11 @@ class Available(ResultTable):
 
 def availability(
     query: Query,
-    extras: Mapping[str, Any],
     progress: Progress = silent,
     cancelled: Cancel = never,
     *,
     deployment: Resolved | None = None,
+    **extras: Any,
 ) -> Available:
     """Find how many replicas are enough.
 

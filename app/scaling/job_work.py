@@ -23,14 +23,14 @@ def follow(work: Work, progress: Progress, cancelled: Cancel) -> tuple[Setup, di
         RidgelineError: as `scale`.
     """
     setup, query, extras = work
-    found = scale(query, extras, progress, cancelled, deployment=_deployment(work))
+    found = scale(query, progress, cancelled, deployment=_deployment(work), **extras)
     return setup, {**found.to_dict(), "rows": shown_figures(found)}
 
 
 def enough(work: Work, progress: Progress, cancelled: Cancel) -> tuple[Setup, dict[str, Any]]:
     """The document of `availability`; arguments and errors as `follow`."""
     setup, query, extras = work
-    found = availability(query, extras, progress, cancelled, deployment=_deployment(work))
+    found = availability(query, progress, cancelled, deployment=_deployment(work), **extras)
     return setup, found.to_dict()
 
 

@@ -69,11 +69,11 @@ class Scaled(ResultTable):
 
 def scale(
     query: Query,
-    extras: Mapping[str, Any],
     progress: Progress = silent,
     cancelled: Cancel = never,
     *,
     deployment: Resolved | None = None,
+    **extras: Any,
 ) -> Scaled:
     """Simulate a load with autoscaled replicas, and again with a fixed number.
 

@@ -17,7 +17,7 @@ import numpy as np
 import hardware_db
 from app.answers.columns import THROUGHPUT_ENDS, ends
 from app.question import comparison
-from app.question.evidence import Evidence
+from app.question.evidence import Evidence, texts_by_row
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
@@ -248,22 +248,12 @@ def beside(
 
 def _missing(known: Known) -> Any:
     """Names of the figures without an interval, joined; an array where rows differ."""
-    nowhere = [name for name, interval in known.items() if interval is None]
-    lacking = {name: np.isnan(i.low) for name, i in known.items() if i is not None}
-    somewhere = {name: rows for name, rows in lacking.items() if np.any(rows)}
+    lacking = {name: True if i is None else np.isnan(i.low) for name, i in known.items()}
+    somewhere = [rows for rows in lacking.values() if rows is not True and np.any(rows)]
     if not somewhere:
-        return " ".join(nowhere)
-    count = max(np.size(rows) for rows in somewhere.values())
-    code = np.zeros(count, dtype=np.int64)
-    for bit, name in enumerate(known):
-        if name in nowhere or name in somewhere:
-            code |= np.asarray(somewhere.get(name, True), dtype=np.int64) << bit
-    kinds, of = np.unique(code, return_inverse=True)
-    texts = [
-        " ".join(name for bit, name in enumerate(known) if kind >> bit & 1)
-        for kind in kinds.tolist()
-    ]
-    return np.array(texts)[of.ravel()]
+        return " ".join(name for name, rows in lacking.items() if rows is True)
+    size = max(map(np.size, somewhere))
+    return texts_by_row(list(lacking.items()), size, " ".join).astype(str)
 
 
 def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:

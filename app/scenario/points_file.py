@@ -187,18 +187,13 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     engine = told(resolved.engine, resolved.scenario, resolved.system)
     resolved = replace(resolved, engine=engine)
     figures = (_static if points[0].load == "batch" else _served)(resolved, arrays)
-    said = zip(figures.messages, points, strict=True)
-    timed = np.isin(figures.status, _TIMED)
-    texts = {
-        "fits": np.where(figures.fits, "true", "false"),
-        "not_validated": figures.not_validated,
-    }
+    timed = np.isin(figures["status"], _TIMED)
+    said = zip(figures["message"], points, strict=True)
     cells = {
+        **{name: _cells(values, timed) for name, values in figures.items()},
         "id": [point.id for point in points],
-        "status": figures.status.tolist(),
+        "status": figures["status"].tolist(),
         "message": ["; ".join(filter(None, [words, *notes(point)])) for words, point in said],
-        **{name: _digits(values, timed) for name, values in figures.columns.items()},
-        **{name: np.where(timed, words, "").tolist() for name, words in texts.items()},
     }
     return [
         dict(zip(COLUMNS, row, strict=True))
@@ -206,21 +201,8 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Figures:
-    """The results of a group's rows: output columns, including intervals, and why a row is not
-    "ok".
-    """
-
-    status: np.ndarray
-    messages: np.ndarray
-    columns: Mapping[str, np.ndarray]
-    fits: np.ndarray
-    not_validated: str | np.ndarray
-
-
-def _static(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
-    """Static batches."""
+def _static(resolved: Resolved, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """Static batches: the output columns except the id."""
     result = estimate_resolved(resolved, **arrays)
     load, split = _sound(result.workload, result.parallelism, result.valid)
     context = load.isl + np.where(np.asarray(load.osl) > 1, np.asarray(load.osl) / 2.0, 0.0)
@@ -238,42 +220,34 @@ def _static(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
     bounds = {**intervals.bounds_of(result), "decode_step_s": step.bound_total_s * each}
     of, rate = comparison.of_batch(result), result.output_tokens_per_s
     columns = intervals.beside(latencies, intervals.of_batch(result, of), bounds)
-    return _Figures(
-        status=result.status,
-        messages=messages(resolved, result, resolved.notes, of),
-        fits=result.memory.fits,
-        not_validated=columns.pop("not_validated"),
-        columns={
-            **columns,
-            "wait_s": np.zeros_like(rate),
-            "output_tokens_per_s": rate,
-            **intervals.of_throughput(rate, columns),
-            "memory_bytes_per_device": result.memory.total_bytes,
-            "bound_prefill_s": result.prefill.bound_total_s,
-            "bound_decode_step_s": step.bound_total_s * each,
-        },
-    )
+    return {
+        **columns,
+        "status": result.status,
+        "message": messages(resolved, result, resolved.notes, of),
+        "wait_s": np.zeros_like(rate),
+        "output_tokens_per_s": rate,
+        **intervals.of_throughput(rate, columns),
+        "fits": result.memory.fits,
+        "memory_bytes_per_device": result.memory.total_bytes,
+        "bound_prefill_s": result.prefill.bound_total_s,
+        "bound_decode_step_s": step.bound_total_s * each,
+    }
 
 
-def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
-    """Loads: the same figures as in `ridgeline serve`."""
+def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """Loads: the output columns except the id, with the same figures as in `ridgeline serve`."""
     closed = resolved.scenario.kind == "concurrency"
     result = served(resolved, arrays)
-    table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",), closed=closed)
     of = comparison.of_served(result, resolved.engine.name, resolved.model)
-    return _Figures(
-        status=table.pop("status"),
-        messages=messages(resolved, result, resolved.notes, of),
-        fits=result.capacity >= 1.0,
-        not_validated=table.pop("not_validated"),
-        columns={
-            **table,
-            "wait_s": result.wait_s,
-            "memory_bytes_per_device": result.memory_bytes,
-            "bound_prefill_s": result.bound_prefill_s,
-            "bound_decode_step_s": result.bound_decode_step_s,
-        },
-    )
+    return {
+        **served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",), closed=closed),
+        "message": messages(resolved, result, resolved.notes, of),
+        "wait_s": result.wait_s,
+        "fits": result.capacity >= 1.0,
+        "memory_bytes_per_device": result.memory_bytes,
+        "bound_prefill_s": result.bound_prefill_s,
+        "bound_decode_step_s": result.bound_decode_step_s,
+    }
 
 
 def _columns(points: Sequence[Point]) -> dict[str, Array]:
@@ -298,8 +272,13 @@ def _sound(load: Workload, split: Parallelism, valid: np.ndarray) -> tuple[Workl
     return Workload(*sizes), replace(split, **fields, moe_tp=moe_tp)
 
 
-def _digits(values: np.ndarray, timed: np.ndarray) -> list[str]:
-    """A column as cells with nine digits, empty where a row has no such figure."""
+def _cells(values: Any, timed: np.ndarray) -> list[str]:
+    """A column as cells, empty in rows without times: numbers with nine digits, texts, truths."""
+    values = np.broadcast_to(values, timed.shape)
+    if values.dtype == bool:
+        values = np.where(values, "true", "false")
+    if values.dtype.kind in "UO":
+        return np.where(timed, values, "").tolist()
     known = (timed & ~np.isnan(values)).tolist()
     each = zip(values.tolist(), known, strict=True)
     return [f"{value:.9g}" if stated else "" for value, stated in each]

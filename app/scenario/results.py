@@ -57,6 +57,25 @@ class ResultTable:
         return str(self.to_dataframe().to_html(index=False, max_rows=40, border=0))
 
 
+class DocumentTable(ResultTable):
+    """Rows of a document whose entries are attributes: `found.notes` is `to_dict()["notes"]`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that the command of the same name prints with --json."""
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        named = self.to_dict()
+        if name not in named:
+            raise AttributeError(f"the answer has no {name!r}; it has {', '.join(named)}")
+        return named[name]
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self.to_dict()]
+
+
 class ColumnTable(ResultTable):
     """Arrays [rows] by name, each computed once; a row is a slice of them."""
 

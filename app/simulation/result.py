@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.question.query import Query
 from app.scenario.gate import refuse_meaningless_for
-from app.scenario.results import ResultTable
+from app.scenario.results import DocumentTable
 from app.scenario.scenario import resolve
 from app.simulation import rows
 from app.simulation.run import Run, run
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Simulated(ResultTable):
+class Simulated(DocumentTable):
     """A simulation of individual requests.
 
     Figures by name, SI units: requests, ended, refused, seconds, requests_per_s,
@@ -38,17 +38,6 @@ class Simulated(ResultTable):
 
     run: Run
     worth: Worth | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        figures = rows.figures(self.run)
-        if name not in figures:
-            raise AttributeError(f"a simulation has no {name!r}; it has {', '.join(figures)}")
-        return figures[name]
-
-    def __dir__(self) -> list[str]:
-        return [*object.__dir__(self), *rows.figures(self.run)]
 
     def __len__(self) -> int:
         return self.run.requests

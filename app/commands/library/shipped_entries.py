@@ -19,8 +19,7 @@ def models(
     to: Annotated[Path, typer.Option(help="With `add`: folder of the new file.")] = Path(
         "model_registry/configs"
     ),
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """List the shipped models, show one, or write the file of a new one (add)."""
     import model_registry
@@ -28,14 +27,13 @@ def models(
     if name == "add":
         _add(source, to)
         return
-    chosen = opt.table_format(format_, json)
     if name:
         facts = dict(model_registry.describe(name))
         width = max(map(len, facts))
         lines = "\n".join(f"{key.ljust(width)}  {value}" for key, value in facts.items())
-        opt.show(chosen is TableFormat.json, facts, lines)
+        opt.show(form is TableFormat.json, facts, lines)
         return
-    typer.echo(render(model_registry.listed(find), chosen))
+    typer.echo(render(model_registry.listed(find), form))
 
 
 def _add(source: str, folder: Path) -> None:
@@ -68,8 +66,7 @@ def systems(
     vendor: Annotated[str, typer.Option(help="Only systems of this vendor.")] = "",
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """List the shipped systems, show one with its sources, check a YAML file (check), or replace
     the links of a system by those of an ASTRA-sim network file (network).
@@ -77,9 +74,8 @@ def systems(
     import hardware_db
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
 
-    chosen = opt.table_format(format_, json)
     if name == "check":
-        _check_file(file, chosen)
+        _check_file(file, form)
         return
     if name == "network":
         typer.echo(_with_network(base, file), nl=False)
@@ -90,15 +86,15 @@ def systems(
         head, system = f"{record['name']} ({record['slug']})", hardware_db.load(record["slug"])
         words = f"{peak_words(system)}\n{latency_words(system)}"
         shown = [{name: cell for name, cell in row.items() if name != "link"} for row in figures]
-        opt.show(chosen, {**record, "figures": figures}, head, shown, words)
+        opt.show(form, {**record, "figures": figures}, head, shown, words)
         return
     wanted = listed(vendor, kind, find)
     typer.echo(
-        render(wanted if chosen is TableFormat.json else [_short(row) for row in wanted], chosen)
+        render(wanted if form is TableFormat.json else [_short(row) for row in wanted], form)
     )
 
 
-def _check_file(path: str, chosen: TableFormat) -> None:
+def _check_file(path: str, form: TableFormat) -> None:
     """Print a system's YAML figure by figure, with what is missing or assumed in it."""
     from app.scenario.local_files import system_source
     from hardware_db import contribution
@@ -109,7 +105,7 @@ def _check_file(path: str, chosen: TableFormat) -> None:
     report = contribution.check(source)
     remarks = "\n".join(f"- {remark}" for remark in report.remarks)
     facts = {"figures": report.figures, "remarks": report.remarks}
-    opt.show(chosen, facts, report.figures, remarks)
+    opt.show(form, facts, report.figures, remarks)
 
 
 def _with_network(base: str, path: str) -> str:

@@ -60,8 +60,7 @@ def validate(
             "--keep", help="Store the table of `disaggregated` or `decisions` for the documents."
         ),
     ] = False,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Compare predictions with the shipped measurements."""
     if what not in _VALIDATIONS:
@@ -79,7 +78,6 @@ def validate(
         opt.write_text(write_docs, found.document())
         typer.echo(f"wrote {write_docs}")
         return
-    form = opt.table_format(format_, json)
     more = found.more() if form in (TableFormat.text, TableFormat.markdown) else ()
     opt.show(form, found.table, found.table, *more)
     for path, table in found.kept.items() if keep else ():

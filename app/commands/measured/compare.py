@@ -51,16 +51,14 @@ def compare(
     replay: Annotated[
         bool, typer.Option("--replay", help="For benchmark results: simulate each listed request.")
     ] = False,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Compare profiler reports, or benchmark results, with their prediction."""
     from app.benchmarks.file_comparison import are_results
 
-    chosen = opt.table_format(format_, json)
     asked = given.ask("compare")
     if are_results(files):
-        compare_results.run(files, asked, level, simulate, replay, chosen)
+        compare_results.run(files, asked, level, simulate, replay, form)
         return
     import profilers
     from app.measuring.comparison import compare_asked
@@ -74,7 +72,7 @@ def compare(
     compared = compare_asked(
         reports, asked, fill=fill, phase=as_, steps=_steps(steps or []), patterns=patterns
     )
-    _print(compared, chosen)
+    _print(compared, form)
 
 
 def _steps(options: list[str]) -> dict[str, int]:
@@ -88,7 +86,7 @@ def _steps(options: list[str]) -> dict[str, int]:
     return steps
 
 
-def _print(compared: Compared, chosen: TableFormat) -> None:
+def _print(compared: Compared, form: TableFormat) -> None:
     """Print filled fields, phases, classes, operators and findings."""
     from app.measuring.comparison import folded, with_subjects
     from app.measuring.comparison_document import document
@@ -96,31 +94,31 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
 
     comparison, filled = compared.comparison, compared.filled
     tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}
-    if chosen is TableFormat.json:
+    if form is TableFormat.json:
         typer.echo(to_json(document(compared)))
         return
     for cut in comparison.truncated:
-        typer.echo(f"cut: {cut}\n", err=chosen is TableFormat.csv)
+        typer.echo(f"cut: {cut}\n", err=form is TableFormat.csv)
     for name, table in tables.items():
         named = [c for c in ("phase", "class", "name") if c in table.columns]
         rows = with_subjects(table)[[*named, *_TIMES, *_OWN.get(name, ())]].to_dict("records")
-        if chosen is not TableFormat.csv:
+        if form is not TableFormat.csv:
             rows = list(map(folded, rows))
-        typer.echo(f"{name}\n{render(rows, chosen)}\n")
-    for one in filled.fillings if chosen is TableFormat.text else ():
+        typer.echo(f"{name}\n{render(rows, form)}\n")
+    for one in filled.fillings if form is TableFormat.text else ():
         typer.echo(f"filled: {one}")
-    for known in compared.identity if chosen is TableFormat.text else ():
+    for known in compared.identity if form is TableFormat.text else ():
         if known.certainty != "certain":
             typer.echo(f"ran: {known}")
     if filled.banner:
         typer.echo(filled.banner)
-    if chosen is TableFormat.text:
+    if form is TableFormat.text:
         print_checks(comparison.checks)
-    for note in comparison.notes if chosen is TableFormat.text else ():
+    for note in comparison.notes if form is TableFormat.text else ():
         if note not in comparison.truncated:
             typer.echo(f"note: {note}")
     for finding in comparison.findings:
         gain = f"{quantities.seconds(finding.seconds)}: " if finding.seconds else ""
         typer.echo(f"- {gain}{finding.sentence}")
-    for report in of_profile(compared) if chosen is TableFormat.text else ():
+    for report in of_profile(compared) if form is TableFormat.text else ():
         typer.echo("\n".join(report.lines))

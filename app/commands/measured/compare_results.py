@@ -24,7 +24,7 @@ def run(
     level: float,
     simulate: bool,
     replay: bool,
-    chosen: TableFormat,
+    form: TableFormat,
 ) -> None:
     """Compare results and print what was found.
 
@@ -49,7 +49,7 @@ def run(
             if replay:
                 able = [one for one in deployments if can_replay(one)]
                 replayed = [run_again(one) for one in able or deployments[:1]]
-    blocks: list[Any] = [compared.rows] if chosen is TableFormat.csv else []
+    blocks: list[Any] = [compared.rows] if form is TableFormat.csv else []
     blocks += [f"cut: {cut}" for cut in document.cuts(compared)]
     for point in compared.points:
         rows = [document.short_row(row, compared.level) for row in point.rows]
@@ -69,4 +69,4 @@ def run(
             one.table.head(_REPLAY_ROWS).to_dict("records"),
         ]
         blocks.append("\n".join(said))
-    opt.show(chosen, document.of_comparison(compared, replayed), *blocks)
+    opt.show(form, document.of_comparison(compared, replayed), *blocks)

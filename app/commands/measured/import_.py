@@ -40,59 +40,48 @@ def import_(
     by_shape: Annotated[
         bool, typer.Option("--by-shape", help="Show operators grouped by input shapes instead.")
     ] = False,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Read profiler reports, a folder with one report per rank, or benchmark results."""
     import profilers
-    from app.measuring import result_table
-    from app.measuring.summary_document import report_document
+    from app.measuring.summary_document import file_documents, report_document
     from profilers.serving_results import is_result, read_results, server_log
 
     patterns = phase_patterns(phase or ())
-    chosen = opt.table_format(format_, json)
     if len(files) == 1 and files[0].is_dir():
-        _import_folder(files[0], patterns, kernels, chosen)
+        _import_folder(files[0], patterns, kernels, form)
         return
-    documents: list[dict[str, Any]] = []
+    if form is TableFormat.json:
+        every = (file_documents(path, phases=patterns, by_shape=by_shape) for path in files)
+        typer.echo(to_json([one for found in every for one in found]))
+        return
     for path in files:
         if is_result(path):
-            results = read_results(path)
-            documents += result_table.documents(results)
-            if chosen is not TableFormat.json:
-                print_results(results, chosen)
-            continue
-        if server_log.is_log(path):
+            print_results(read_results(path), form)
+        elif server_log.is_log(path):
             log = server_log.read(path)
-            documents.append(result_table.log_document(log))
-            if chosen is not TableFormat.json:
-                typer.echo("\n".join([f"{log.file}: a log of {log.engine}", *log.sentences]))
-            continue
-        report = profilers.read_report(path, phases=patterns)
-        document = report_document(report, by_shape=by_shape)
-        documents.append({"file": path.name, **document})
-        if by_shape:
-            if chosen is not TableFormat.json:
-                typer.echo(render(document["by_shape"], chosen))
-            continue
-        if chosen is not TableFormat.json:
-            _print(documents[-1], report, kernels, chosen)
-    if chosen is TableFormat.json:
-        typer.echo(to_json(documents))
+            typer.echo("\n".join([f"{log.file}: a log of {log.engine}", *log.sentences]))
+        else:
+            report = profilers.read_report(path, phases=patterns)
+            document = report_document(report, by_shape=by_shape)
+            if by_shape:
+                typer.echo(render(document["by_shape"], form))
+            else:
+                _print({"file": path.name, **document}, report, kernels, form)
 
 
-def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) -> None:
+def print_results(results: Sequence[ServingMeasurement], form: TableFormat) -> None:
     """Print the measurements of a file: all columns as CSV, else those that fit a terminal."""
     from app.measuring import result_table
     from profilers.comparison import account
 
-    if chosen is TableFormat.csv:
-        typer.echo(render(result_table.full_rows(results), chosen))
+    if form is TableFormat.csv:
+        typer.echo(render(result_table.full_rows(results), form))
         return
     for cut in dict.fromkeys(one.truncated for one in results if one.truncated):
         typer.echo(f"cut: {cut}")
     typer.echo(f"{result_table.heading(results)}\n")
-    typer.echo(render(result_table.short_rows(results), chosen))
+    typer.echo(render(result_table.short_rows(results), form))
     for one in results:
         of = f"{one.subject.label}: " if one.subject.label and len(results) > 1 else ""
         print_checks(account.of_result(one), of)
@@ -116,7 +105,7 @@ def sums(checks: Sequence[Check]) -> str:
 
 
 def _import_folder(
-    folder: Path, patterns: tuple[PhasePattern, ...], kernels: int, chosen: TableFormat
+    folder: Path, patterns: tuple[PhasePattern, ...], kernels: int, form: TableFormat
 ) -> None:
     """Print the reports of a folder, with a comparison of those of one run's ranks."""
     from app.measuring.summary_document import report_document
@@ -130,18 +119,18 @@ def _import_folder(
     ]
     compared = compare_ranks(found.reports, [path.name for path in found.paths])
     rows = compared.rows.to_dict("records") if compared else []
-    if chosen is TableFormat.json:
+    if form is TableFormat.json:
         sentences = list(compared.sentences) if compared else []
         shown = {"ranks": rows, "sentences": sentences, "left_out": found.left_out}
         typer.echo(to_json({"reports": summaries, **shown}))
         return
     if compared is None:
         for summary, report in zip(summaries, found.reports, strict=True):
-            _print(summary, report, kernels, chosen)
+            _print(summary, report, kernels, form)
         typer.echo("note: these reports do not name ranks of one run")
     else:
         lines = "\n".join(compared.sentences)
-        typer.echo(f"{folder.name}: {len(rows)} ranks\n{render(rows, chosen)}\n\n{lines}")
+        typer.echo(f"{folder.name}: {len(rows)} ranks\n{render(rows, form)}\n\n{lines}")
     for reason in found.left_out.values():
         typer.echo(f"note: left out {reason}")
 
@@ -164,7 +153,7 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
     return (*patterns, *DEFAULT_PHASES)
 
 
-def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFormat) -> None:
+def _print(summary: dict[str, Any], report: Report, count: int, form: TableFormat) -> None:
     """Print the figures of a report, its `count` longest kernels, and its notes."""
     from app.measuring.summary_document import checks_of, identity_of
     from profilers.operators.summary import top_kernels
@@ -176,16 +165,16 @@ def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFor
         for key, value in entry.items()
     ]
     if report.truncated:
-        typer.echo(f"cut: {summary['file']}: {report.truncated}", err=chosen is TableFormat.csv)
-    typer.echo(f"{summary['file']}\n{render(facts + phases, chosen)}")
+        typer.echo(f"cut: {summary['file']}: {report.truncated}", err=form is TableFormat.csv)
+    typer.echo(f"{summary['file']}\n{render(facts + phases, form)}")
     top = top_kernels(report.kernels, count).astype({"name": str, "operator_class": str})
     top["name"] = top["name"].str.slice(0, 80)
     if len(top):
-        typer.echo("\n" + render(top.to_dict("records"), chosen))
+        typer.echo("\n" + render(top.to_dict("records"), form))
     for note in summary["notes"]:
         if note != report.truncated:
             typer.echo(f"note: {note}")
-    if chosen is not TableFormat.csv:
+    if form is not TableFormat.csv:
         typer.echo("\n".join(f"ran: {one}" for one in identity_of(report)))
         print_checks(checks_of(report))
     typer.echo("")

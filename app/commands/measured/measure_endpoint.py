@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from profilers.collect.serving.endpoint import EndpointRun
 
 Address = Annotated[str, typer.Argument(help="Address of the server: http://localhost:8000.")]
+ServedModel = Annotated[
+    str, typer.Option(help="Model name on the server; default: its only model.")
+]
+Timeout = Annotated[float, typer.Option("--timeout", help="Time limit of a request in seconds.")]
 Remote = Annotated[
     bool,
     typer.Option(
@@ -31,9 +35,7 @@ Remote = Annotated[
 def endpoint(
     address: Address,
     load: Given,
-    model: Annotated[
-        str, typer.Option(help="Model name on the server; default: its only model.")
-    ] = "",
+    model: ServedModel = "",
     client: Annotated[
         str, typer.Option(help="auto (an installed one, else own), own, aiperf, guidellm or vllm.")
     ] = "auto",
@@ -41,9 +43,7 @@ def endpoint(
         str,
         typer.Option(help="Tokenizer for another client: name or folder; default: the model's."),
     ] = "",
-    timeout_s: Annotated[
-        float, typer.Option("--timeout", help="Time limit of a request in seconds.")
-    ] = 600.0,
+    timeout_s: Timeout = 600.0,
     allow_remote: Remote = False,
     keep: Annotated[bool, typer.Option(help="Keep the run; `runs list` shows it.")] = True,
     label: Annotated[str, typer.Option(help="Name of the kept run.")] = "",

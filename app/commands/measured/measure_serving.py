@@ -7,6 +7,7 @@ import typer
 
 from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
+from app.commands.measured.measure_endpoint import Address, ServedModel, Timeout
 from app.commands.progress_bar import running
 from app.commands.question_options import Given, takes
 from app.question.question import Question
@@ -18,14 +19,10 @@ from genz_core.errors import InvalidValue
     "concurrency", concurrency="1,2,4,8", requests=None, isl=1024, osl=128, length_ratio=0.8, seed=0
 )
 def serving(
-    address: Annotated[str, typer.Argument(help="Address of the server: http://localhost:8000.")],
+    address: Address,
     load: Given,
-    model: Annotated[
-        str, typer.Option(help="Model name on the server; default: its only model.")
-    ] = "",
-    timeout_s: Annotated[
-        float, typer.Option("--timeout", help="Time limit of a request in seconds.")
-    ] = 600.0,
+    model: ServedModel = "",
+    timeout_s: Timeout = 600.0,
     output: Annotated[
         Path,
         typer.Option(

@@ -62,8 +62,7 @@ def _local(override: str) -> str:
 
 def list_(
     tag: Annotated[str, typer.Option(help="Only runs with this tag.")] = "",
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """List kept runs, latest first."""
     from app.measuring.run_store import store
@@ -72,7 +71,7 @@ def list_(
         typer.echo(f"ridgeline: warning: {sentence}", err=True)
     rows = [
         {
-            "id": run.id if json else run.id[:8],
+            "id": run.id if form is TableFormat.json else run.id[:8],
             "created": datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds"),
             "label": run.label,
             "system": run.system,
@@ -83,7 +82,7 @@ def list_(
     ]
     keys = list(dict.fromkeys(key for row in rows for key in row))
     rows = [{key: row.get(key) for key in keys} for row in rows]
-    typer.echo(render(rows, opt.table_format(format_, json)))
+    typer.echo(render(rows, form))
 
 
 def show(identity: Identity) -> None:
@@ -128,11 +127,10 @@ def import_(source: Path) -> None:
 
 def compare(
     identities: Annotated[list[str], typer.Argument(help="Ids of runs.")],
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Compare runs side by side."""
     from app.measuring.run_store import store
 
     table = store().compare(*identities)
-    typer.echo(render(table.to_dict("records"), opt.table_format(format_, json)))
+    typer.echo(render(table.to_dict("records"), form))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
+from app.commands.measured.measure_endpoint import ServedModel
 from app.commands.progress_bar import running
 from app.commands.question_options import Extra, Given, of_verb
 
@@ -40,9 +41,7 @@ def tune(
     health: Annotated[
         str, typer.Option(help="URL path that answers once the server is ready.")
     ] = "",
-    served_model: Annotated[
-        str, typer.Option(help="Model name on the server; default: its only model.")
-    ] = "",
+    served_model: ServedModel = "",
     tokenizer: Annotated[
         str,
         typer.Option(

@@ -23,8 +23,7 @@ def ask(
             show_default=False,
         ),
     ],
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Answer a typed line: "llama 70b fp8 on 8 h100 vllm 20/s 2k/500"."""
     from app.line.line_answer import answer, command
@@ -33,7 +32,7 @@ def ask(
     found = answer(" ".join(line), sources, on_error="status")
     told = [f"{found.understood}.", *(f"{note}." for note in found.line.notes)]
     told.append(f"As a command: {shlex.join(command(found.line))}")
-    opt.show(opt.table_format(format_, json), found.to_dict(), "\n".join(told), *_blocks(found))
+    opt.show(form, found.to_dict(), "\n".join(told), *_blocks(found))
 
 
 def _blocks(found: Answered) -> list[Rows | str]:

@@ -38,8 +38,7 @@ def sensitivity(
             help="Use --concurrency instead. static, or load for --batch users.", hidden=True
         ),
     ] = "static",
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Show how figures depend on each resource, and the hardware that targets need."""
     from app.decide.sensitivity_rows import document, sentences, table
@@ -47,7 +46,7 @@ def sensitivity(
     if load == "load" and "concurrency" not in given and "rate" not in given:
         given["concurrency"] = given.pop("batch", "1")
     named = document(given.ask("sensitivity"))
-    opt.show(opt.table_format(format_, json), named, table(named), "\n".join(sentences(named)))
+    opt.show(form, named, table(named), "\n".join(sentences(named)))
 
 
 @of_verb("routing")
@@ -60,14 +59,13 @@ def routing(
         ),
     ],
     copies: Extra,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Show the cost of uneven expert routing in a run, and the gain from redundant experts."""
     from app.decide import routing as decide
 
     rows = decide.routing(given.ask("routing"), decide.read_statistics(statistics), copies)
-    opt.show(opt.table_format(format_, json), rows, rows)
+    opt.show(form, rows, rows)
 
 
 def study(
@@ -75,8 +73,7 @@ def study(
         Path, typer.Argument(help="YAML of the study; examples are in app/samples/studies.")
     ],
     chart: Annotated[Path | None, opt.target("File for the chart: .svg.")] = None,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Compare the chips, formats and techniques of a study file."""
     from app.decide import study as decide
@@ -88,7 +85,7 @@ def study(
     if chart is not None:
         opt.write_text(chart, svg.study(found))
     rows = list(found.rows)
-    opt.show(opt.table_format(format_, json), {"title": found.title, "rows": rows}, rows)
+    opt.show(form, {"title": found.title, "rows": rows}, rows)
 
 
 def fleet(
@@ -96,8 +93,7 @@ def fleet(
         Path, typer.Argument(help="YAML of the fleet; an example is in app/samples/fleets.")
     ],
     chart: Annotated[Path | None, opt.target("File for a chart of the machines: .svg.")] = None,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Assign several models to a set of machines, by priority."""
     from app.decide import svg
@@ -111,8 +107,7 @@ def fleet(
     named = found.to_dict()
     if chart is not None:
         opt.write_text(chart, svg.fleet(named))
-    form = opt.table_format(format_, json)
-    first = report.rows(named) if form is TableFormat.csv else report.shown_rows(named)
+    first = named["deployments"] if form is TableFormat.csv else report.shown_rows(named)
     opt.show(
         form, named, report.headline(named), first, report.model_rows(named),
         report.machine_rows(named), "\n".join(report.sentences(named)),

@@ -41,20 +41,18 @@ def estimate(
     decode: Annotated[
         str, typer.Option(help='Decode part of a mixed step, sequences x context: "64x2048".')
     ] = "",
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Predict one configuration, or every row of a CSV (--points)."""
     from app.scenario import mixed_step, results
     from app.scenario.scenario import resolve
 
-    chosen = opt.table_format(format_, json)
     if points is not None:
         _price_points(points, output)
         return
     if given.get("model") == PIPE:
         asked = given.ask("estimate", model="stated")
-        _print_step(mixed_step.stated(piped("ops"), asked), chosen)
+        _print_step(mixed_step.stated(piped("ops"), asked), form)
         return
     if "model" not in given:
         raise InvalidValue("name a model, or give a file with --points")
@@ -63,14 +61,14 @@ def estimate(
         groups = mixed_step.parse_groups(prefill, decode)
         resolved = resolve(asked.question, asked.objects)
         step = mixed_step.price(resolved, groups)
-        _print_step(mixed_step.document(resolved, groups, step), chosen)
+        _print_step(mixed_step.document(resolved, groups, step), form)
         return
     found = results.estimate(asked, on_error="status")
     if isinstance(found, results.Estimate) and found.scalar:
         found.engine_estimate.raise_for_status(ignore=(OUT_OF_MEMORY,))
-        _print(found, chosen)
+        _print(found, form)
     else:
-        typer.echo(render(found.rows, chosen))
+        typer.echo(render(found.rows, form))
 
 
 def _degrees(parallel: str) -> dict[str, Any]:
@@ -83,16 +81,16 @@ def _degrees(parallel: str) -> dict[str, Any]:
     return dict(degrees)
 
 
-def _print_step(named: dict[str, Any], chosen: TableFormat) -> None:
+def _print_step(named: dict[str, Any], form: TableFormat) -> None:
     """Print the figures of a step, then its operators."""
-    if chosen is TableFormat.json:
+    if form is TableFormat.json:
         typer.echo(to_json(named))
         return
     operators = named.pop("operators")
-    if chosen is not TableFormat.csv:
-        typer.echo(render([{"figure": k, "value": v} for k, v in named.items()], chosen) + "\n")
+    if form is not TableFormat.csv:
+        typer.echo(render([{"figure": k, "value": v} for k, v in named.items()], form) + "\n")
         operators = [_brief(row) for row in operators]
-    typer.echo(render(operators, chosen))
+    typer.echo(render(operators, form))
 
 
 def _price_points(points: Path, output: Path | None) -> None:
@@ -116,24 +114,24 @@ def _price_points(points: Path, output: Path | None) -> None:
     typer.echo(f"{len(priced)} rows priced, {good} ok -> {output}")
 
 
-def _print(found: Estimate, chosen: TableFormat) -> None:
+def _print(found: Estimate, form: TableFormat) -> None:
     """Print the figures and operators of one configuration."""
     from app.scenario.encoder_figures import phases_of
     from app.scenario.summary import operator_rows
 
     result, summary = found.engine_estimate, found.to_dict()
     operators = {phase: operator_rows(getattr(result, phase)) for phase in phases_of(result.model)}
-    if chosen is TableFormat.json:
+    if form is TableFormat.json:
         typer.echo(to_json({**summary, "operators": operators}))
         return
-    if chosen is TableFormat.csv:
+    if form is TableFormat.csv:
         rows = [{"phase": phase, **row} for phase, table in operators.items() for row in table]
-        typer.echo(render(rows, chosen))
+        typer.echo(render(rows, form))
         return
     lines = [{"figure": k, "value": v} for k, v in folded(summary).items()]
-    typer.echo(render(lines, chosen))
+    typer.echo(render(lines, form))
     for phase, rows in operators.items():
-        typer.echo(f"\n{phase}\n" + render([_brief(row) for row in rows], chosen))
+        typer.echo(f"\n{phase}\n" + render([_brief(row) for row in rows], form))
 
 
 def _brief(row: dict[str, Any]) -> dict[str, Any]:

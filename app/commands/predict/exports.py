@@ -41,8 +41,7 @@ def export(
 
 def chakra(
     file: Annotated[Path, typer.Argument(help="Trace file, such as step.0.et.")],
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Show the operators of a Chakra trace: runs, seconds, FLOPs, bytes."""
     from app.exchange.step_trace import read_file
@@ -50,4 +49,4 @@ def chakra(
     document = read_file(file)
     rows = document["rows"]
     head = " · ".join(f"{name} {value}" for name, value in document.items() if name != "rows")
-    opt.show(opt.table_format(format_, json), document, head, rows)
+    opt.show(form, document, head, rows)

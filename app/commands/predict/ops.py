@@ -19,8 +19,7 @@ def ops(
     batch_size: Extra,
     trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Count FLOPs and bytes of every operator, independent of hardware."""
     from app.model_inside import operator_counts
@@ -31,13 +30,12 @@ def ops(
         given.ask("ops"), cached_tokens, input_tokens, batch_size,
         trace=trace, without=parse_names(without), piped=document,
     )  # fmt: skip
-    chosen = opt.table_format(format_, json)
-    if chosen is TableFormat.json:
-        opt.show(chosen, counted.to_dict())
+    if form is TableFormat.json:
+        opt.show(form, counted.to_dict())
         return
     renderers = {
         TableFormat.text: static_table.as_text,
         TableFormat.markdown: static_table.as_markdown,
         TableFormat.csv: static_table.as_csv,
     }
-    typer.echo(renderers[chosen](counted.table))
+    typer.echo(renderers[form](counted.table))

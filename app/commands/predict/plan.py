@@ -25,20 +25,15 @@ def plan(
     output: Annotated[Path, typer.Option(help="Folder for the files of --deployment.")] = Path(
         "deployment"
     ),
-    workers: Annotated[
-        int, typer.Option(help="Worker processes; 0: one per core.", min=0, max=1024)
-    ] = 1,
-    cluster: Annotated[
-        str, typer.Option(help="Dask scheduler, used instead of processes: tcp://host:8786.")
-    ] = "",
+    workers: opt.Workers = 1,
+    cluster: opt.Cluster = "",
     folder: Annotated[
         Path | None,
         typer.Option(
             help="Folder for intermediate results; an interrupted plan continues from them."
         ),
     ] = None,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Find the best deployments that serve a load within targets."""
     from app.decide.report import check_ending, taken_along
@@ -58,7 +53,7 @@ def plan(
     if report is not None:
         opt.write_text(report, taken_along(report, named, found.answer))
         typer.echo(f"-> {report}", err=True)
-    _print(named, opt.table_format(format_, json))
+    _print(named, form)
     if deployment:  # the answer is printed first; it remains where no plan can be deployed
         _write(deployment, named, output)
 
@@ -73,12 +68,12 @@ def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
         typer.echo(f"note: {note}", err=True)
 
 
-def _print(named: dict[str, Any], chosen: TableFormat) -> None:
+def _print(named: dict[str, Any], form: TableFormat) -> None:
     """Print the document of an answer: the plans and the sentences about them."""
     from app.planning.plan_text import sentences
     from app.planning.result import brief
 
     rows = named["plans"]
-    if chosen is not TableFormat.csv:
+    if form is not TableFormat.csv:
         rows = [brief(row) for row in rows]
-    opt.show(chosen, named, rows, "\n".join(sentences(named)))
+    opt.show(form, named, rows, "\n".join(sentences(named)))

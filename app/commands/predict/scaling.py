@@ -18,20 +18,19 @@ def scale(
     windows_file: Annotated[
         Path | None, typer.Option(help="Write one row per hour to this file: .csv or .parquet.")
     ] = None,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Autoscale replicas over a day or a trace, with cold starts and losses: cost and percentiles,
     compared with a fixed number (--replicas).
     """
     from app.scaling import scale as following
 
-    chosen, target = opt.table_format(format_, json), opt.table_file(windows_file)
+    target = opt.table_file(windows_file)
     with running("simulating") as job:
-        found = following.scale(given.ask("scale"), extras, job.progress, job.cancelled)
-    document = found.to_dict() if chosen is TableFormat.json else {}
+        found = following.scale(given.ask("scale"), job.progress, job.cancelled, **extras)
+    document = found.to_dict() if form is TableFormat.json else {}
     figures, windows = following.shown_figures(found), following.shown_windows(found)
-    opt.show(chosen, document, figures, windows, repr(found))
+    opt.show(form, document, figures, windows, repr(found))
     if target:
         opt.write_table(found.to_dataframe(), target, "windows")
 
@@ -40,15 +39,15 @@ def scale(
 def availability(
     given: Given,
     extras: Extras,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Find how many replicas keep a share of requests within the targets while some fail: N, N+k,
     and on average over losses.
     """
     from app.scaling import availability as enough
 
-    chosen = opt.table_format(format_, json)
     with running("simulating") as job:
-        found = enough.availability(given.ask("availability"), extras, job.progress, job.cancelled)
-    opt.show(chosen, found.to_dict(), found.rows, repr(found))
+        found = enough.availability(
+            given.ask("availability"), job.progress, job.cancelled, **extras
+        )
+    opt.show(form, found.to_dict(), found.rows, repr(found))

@@ -29,8 +29,7 @@ def serve(
     trace: Annotated[
         Path | None, typer.Option(help="Simulate recorded requests instead: see `simulate`.")
     ] = None,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Predict TTFT, TPOT and throughput under load."""
     import numpy as np
@@ -38,43 +37,42 @@ def serve(
     from app.scenario import results
     from app.scenario.runs_behind import runs_behind
 
-    chosen = opt.table_format(format_, json)
     if trace is not None:
         from app.commands.predict.simulate import run_and_print
 
-        run_and_print(given.ask("simulate", trace=trace), chosen)
+        run_and_print(given.ask("simulate", trace=trace), form)
         return
     served = results.serve(given.ask("serve"), on_error="status")
     rows = served.rows
     if not explain:
-        if chosen in (TableFormat.text, TableFormat.markdown):
-            _print(rows, served.load, chosen)
+        if form in (TableFormat.text, TableFormat.markdown):
+            _print(rows, served.load, form)
         else:
-            typer.echo(render(rows, chosen))
+            typer.echo(render(rows, form))
         return
     loads = ({served.load: np.array([value])} for value in served.values)
     behind = [runs_behind(served.resolved, load) for load in loads]
     together = [{**row, "runs": runs} for row, runs in zip(rows, behind, strict=True)]
-    if chosen is TableFormat.csv:  # a single table: the runs of each load
+    if form is TableFormat.csv:  # a single table: the runs of each load
         pairs = zip(served.values, behind, strict=True)
         rows = [{served.load: value, **run} for value, runs in pairs for run in runs]
     blocks: list[Any] = [rows]
     for value, runs in zip(served.values, behind, strict=True):
         blocks += [f"{served.load} {value:g}: {_RUNS if runs else _NO_RUNS}", runs]
-    opt.show(chosen, together, *blocks)
+    opt.show(form, together, *blocks)
 
 
-def _print(rows: list[dict[str, Any]], load: str, chosen: TableFormat) -> None:
+def _print(rows: list[dict[str, Any]], load: str, form: TableFormat) -> None:
     """Print a single load with one figure per line; several loads with one line each, and each note
     once below.
     """
     if len(rows) == 1:
         lines = [{"figure": name, "value": value} for name, value in folded(rows[0]).items()]
-        typer.echo(render(lines, chosen))
+        typer.echo(render(lines, form))
         return
     shown = [folded(row) for row in rows]
     brief = [{name: row[name] for name in (load, *_BRIEF) if name in row} for row in shown]
-    typer.echo(render(brief, chosen))
+    typer.echo(render(brief, form))
     loads: dict[str, list[str]] = {}
     for row in rows:
         for words in filter(None, row["message"].split("; ")):

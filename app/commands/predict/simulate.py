@@ -64,24 +64,14 @@ def simulate(
             help="CSV for the results; rows already in it are not run again.", rich_help_panel=_MANY
         ),
     ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Worker processes; 0: one per core.", rich_help_panel=_MANY)
-    ] = 0,
-    cluster: Annotated[
-        str,
-        typer.Option(
-            help="Dask scheduler, used instead of processes: tcp://host:8786.",
-            rich_help_panel=_MANY,
-        ),
-    ] = "",
+    workers: opt.Workers = 0,
+    cluster: opt.Cluster = "",
     requests_file: Annotated[
         Path | None, typer.Option(help="Write one row per request to this file: .csv or .parquet.")
     ] = None,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Simulate individual requests: percentiles, queues, preemptions of a load or a trace."""
-    chosen = opt.table_format(format_, json)
     if points is not None:
         _simulate_points(points, output, workers, cluster)
         return
@@ -91,13 +81,13 @@ def simulate(
     if forget:
         _forget(given)
     elif measured or measured_tpot:
-        _calibrate(given, measured, measured_tpot, save, chosen, target)
+        _calibrate(given, measured, measured_tpot, save, form, target)
     else:
-        run_and_print(given.ask("simulate"), chosen, target, worth=worth)
+        run_and_print(given.ask("simulate"), form, target, worth=worth)
 
 
 def run_and_print(
-    query: Query, chosen: TableFormat, target: Path | None = None, *, worth: bool = False
+    query: Query, form: TableFormat, target: Path | None = None, *, worth: bool = False
 ) -> None:
     """Simulate with a progress bar, print the figures, and write the requests to `target`."""
     from app.simulation.result import simulate
@@ -106,13 +96,13 @@ def run_and_print(
         answer = simulate(query, under_way.progress, under_way.cancelled, worth=worth)
     found = answer.worth
     blocks = [found.case_rows, found.worth_rows, found.router_rows] if found else []
-    _print(answer, chosen, {}, *(block for block in blocks if block))
+    _print(answer, form, {}, *(block for block in blocks if block))
     if target:
         write_requests(answer, target)
 
 
 def _print(
-    answer: Simulated, chosen: TableFormat, more: Mapping[str, Any], *blocks: Rows | str
+    answer: Simulated, form: TableFormat, more: Mapping[str, Any], *blocks: Rows | str
 ) -> None:
     """Print a run.  more: additional entries of its document.  blocks: printed below, as for
     `opt.show`.
@@ -125,7 +115,7 @@ def _print(
         if name.split("_")[0] not in rows.LATENCIES
     ]
     notes = (f"note: {note}" for note in answer.run.notes)
-    opt.show(chosen, {**answer.to_dict(), **more}, answer.rows, figures, *notes, *blocks)
+    opt.show(form, {**answer.to_dict(), **more}, answer.rows, figures, *notes, *blocks)
 
 
 # ------------------------------------------------------------------------------- calibration
@@ -136,7 +126,7 @@ def _calibrate(
     measured: Path | None,
     measured_tpot: float,
     save: bool,
-    chosen: TableFormat,
+    form: TableFormat,
     target: Path | None,
 ) -> None:
     """Find the step scale for a measured run, save it if requested, and print the run."""
@@ -158,7 +148,7 @@ def _calibrate(
     answer = Simulated(fit.run)
     words = f"steps x {fit.scale.scale:.3f} give the measured TPOT"
     words += f"; kept in {kept}, dropped by --forget" if kept else " (not kept)"
-    _print(answer, chosen, {"measured": result.figures} if result else {}, beside, words)
+    _print(answer, form, {"measured": result.figures} if result else {}, beside, words)
     if target:
         write_requests(answer, target)
 
@@ -185,8 +175,6 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
     target = opt.writable_file(target)
     if target is None:
         raise InvalidValue("name the file for the results with --output")
-    if not 0 <= workers <= 1024:
-        raise InvalidValue(f"--workers {workers}: give a number from 1 to 1024, 0 for one a core")
     rows = points_file.read(source)
     for sentence in unknown_columns(rows[0] if rows else (), KNOWN):
         typer.echo(f"warning: {sentence}", err=True)

@@ -30,14 +30,9 @@ def sweep(
         Path | None,
         opt.target("File for the table: .parquet or .csv; an interrupted sweep continues in it."),
     ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Worker processes; 0: one per core.", min=0, max=1024)
-    ] = 1,
-    cluster: Annotated[
-        str, typer.Option(help="Dask scheduler, used instead of processes: tcp://host:8786.")
-    ] = "",
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    workers: opt.Workers = 1,
+    cluster: opt.Cluster = "",
+    form: opt.Form = TableFormat.text,
 ) -> None:
     """Predict every combination of parameter values, given as options or in a file."""
     from app.planning import sweep_axes, sweep_file
@@ -63,7 +58,7 @@ def sweep(
     table = sweep_file.table(axes, bounds_only=bounds_only)
     if frontier:
         table = sweep_file.frontier(table)
-    typer.echo(render(sweep_file.stated(table).rows(), opt.table_format(format_, json)))
+    typer.echo(render(sweep_file.stated(table).rows(), form))
 
 
 def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:

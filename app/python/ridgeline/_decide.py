@@ -126,7 +126,7 @@ def scale(query: Query, **extras: Any) -> Scaled:
     """
     from app.scaling import scale as following
 
-    return following.scale(query, extras)
+    return following.scale(query, **extras)
 
 
 @verb()
@@ -147,7 +147,7 @@ def availability(query: Query, **extras: Any) -> Available:
     """
     from app.scaling import availability as enough
 
-    return enough.availability(query, extras)
+    return enough.availability(query, **extras)
 
 
 @verb()

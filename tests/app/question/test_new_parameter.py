@@ -52,7 +52,7 @@ words = ("--isl=8192", "--batch=8", "--kv-window", "1Ki", "--json")
 command = json.loads(run("estimate", model, *words))
 row = {"model": model, "system": "h100", "isl": "8192", "osl": "256", "batch": "8"}
 (priced,) = points_file.price([{**row, "kv_window": "1024"}])
-body = bodies.EstimateBody.model_validate({"model": model, "isl": 8192, "batch": 8,
+body = bodies.ASKED["estimate"].model_validate({"model": model, "isl": 8192, "batch": 8,
                                            "sliding_window": "1Ki"})
 try:
     ridgeline.estimate(model, kv_window=-1)

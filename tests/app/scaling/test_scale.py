@@ -40,7 +40,7 @@ def extras(verb: str, **given):
 @cache
 def followed(**more):
     given = {**LOAD, "rate": 0.25, "day": BUSY, "seed": 3}
-    return scale(ask("scale", given), extras("scale", mtbf_h=0, **more))
+    return scale(ask("scale", given), **extras("scale", mtbf_h=0, **more))
 
 
 def test_replicas_follow_the_load_at_less_cost_and_longer_tails():
@@ -94,7 +94,7 @@ def test_the_planner_sizes_by_the_rate_of_a_replica(predictor: str):
 
 def test_losses_are_counted_and_their_requests_go_on():
     given = {**LOAD, "rate": 0.25, "requests": 300, "seed": 1}
-    found = scale(ask("scale", given), extras("scale", mtbf_h=0.2))
+    found = scale(ask("scale", given), **extras("scale", mtbf_h=0.2))
     assert found.following.figures()["losses"] > 0
     assert found.following.simulation.ended.all()
     assert "losses" in " ".join(sentences(found))
@@ -102,16 +102,16 @@ def test_losses_are_counted_and_their_requests_go_on():
 
 def test_a_fixed_number_that_was_given_is_the_other_way():
     given = {**LOAD, "rate": 1.0, "requests": 300, "replicas": 5}
-    assert scale(ask("scale", given), extras("scale")).fixed.plan.initial == 5
+    assert scale(ask("scale", given), **extras("scale")).fixed.plan.initial == 5
 
 
 def test_progress_is_told_and_a_run_can_be_ended():
     told = []
     given = ask("scale", {**LOAD, "rate": 0.25, "requests": 1100})
-    scale(given, extras("scale"), lambda share, what: told.append(share))
+    scale(given, lambda share, what: told.append(share), **extras("scale"))
     assert told == sorted(told) and told[-1] > 0.5
     with pytest.raises(Cancelled):
-        scale(given, extras("scale"), cancelled=lambda: True)
+        scale(given, cancelled=lambda: True, **extras("scale"))
 
 
 REFUSED = {
@@ -128,7 +128,7 @@ REFUSED = {
 def test_what_cannot_be_is_refused_in_a_sentence(name: str):
     more, words = REFUSED[name]
     with pytest.raises(InvalidValue, match=words):
-        scale(ask("scale", {**LOAD, "rate": 1.0, "requests": 10}), extras("scale", **more))
+        scale(ask("scale", {**LOAD, "rate": 1.0, "requests": 10}), **extras("scale", **more))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_target_on_a_latency_limits_each_request_and_is_judged_on_the_whole_lo
     load = {name: value for name, value in LOAD.items() if name != "tpot_target_s"}
     target = ("tpot_p99 < 25ms", "ttft < 3600s", "usd_per_mtok < 1e9", "joules_per_token < 1")
     given = {**load, "rate": 0.25, "day": BUSY, "seed": 3}
-    found = scale(ask("scale", {**given, "target": target}), extras("scale", mtbf_h=0))
+    found = scale(ask("scale", {**given, "target": target}), **extras("scale", mtbf_h=0))
     limited, said = followed(), sentences(found)
     assert found.following.deployed.targets == {"ttft_s": 9.0, "tpot_s": 0.025}
     assert found.rows == limited.rows
@@ -172,7 +172,7 @@ def test_without_targets_the_planner_of_dynamo_gives_the_limits_of_each_request(
 def test_targets_that_one_request_misses_are_refused_with_what_to_do():
     given = {**LOAD, "rate": 1.0, "requests": 10, "tpot_target_s": 1e-4}
     with pytest.raises(InvalidValue, match=r"one request alone .* looser targets"):
-        scale(ask("scale", given), extras("scale"))
+        scale(ask("scale", given), **extras("scale"))
 
 
 @pytest.mark.parametrize("name", ["concurrency", "ramp_to", "prefill_workers", "batch"])
@@ -187,7 +187,7 @@ def test_loads_and_pools_that_mean_nothing_are_refused_by_name(name: str):
 @cache
 def available(**more):
     given = {**LOAD, "rate": 0.25, "requests": 200}
-    return enough.availability(ask("availability", given), extras("availability", **more))
+    return enough.availability(ask("availability", given), **extras("availability", **more))
 
 
 def test_the_fewest_replicas_keep_the_share_and_one_fewer_does_not():

@@ -34,7 +34,7 @@ def test_figures_are_attributes_and_the_document_has_them_all():
         "concurrency": 8, "isl": 256, "osl": 32, "length_ratio": 0.5, "seed": 0, "requests": 80,
     }  # fmt: skip
     assert "no interval" in named["not_validated"]
-    with pytest.raises(AttributeError, match="it has requests, ended"):
+    with pytest.raises(AttributeError, match=r"it has .*requests, ended"):
         answer.ttft_p42_s  # noqa: B018
 
 
