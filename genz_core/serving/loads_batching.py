@@ -53,9 +53,9 @@ def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) 
     together = np.maximum(admitted * times.ranks, 1.0)
     closed = served.traffic.rate_per_s is None
     each = steps_per_token(served.model, numbers["osl"])
-    shortest, longest = whole_lengths(
-        *(served.chosen(x, chosen) for x in (served.traffic.osl, served.traffic.length_ratio))
-    )
+    ratio = served.chosen(served.traffic.length_ratio, chosen)
+    shortest, longest = whole_lengths(served.chosen(served.traffic.osl, chosen), ratio)
+    least, most = whole_lengths(served.chosen(served.traffic.isl, chosen), ratio)
     return Batching(
         times=times,
         isl=isl,
@@ -74,6 +74,7 @@ def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) 
         mixed=engine.mixed_steps,
         whole=engine.whole_prompts,
         host_s=engine.intake_s(numbers["isl"]) + _fetch_s(served, chosen),
+        apart_s=engine.intake_s(most) - engine.intake_s(least),
         routed=numbers["dp"],
     )
 

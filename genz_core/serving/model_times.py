@@ -121,11 +121,12 @@ class ModelTimes:
             MissingSpec: the system states no peak or link that an operator needs.
         """
         one = np.ones_like(sizes.isl)
-        some, nodes = _nodes(sizes, query.tokens)
+        steps = _Steps.of(deployed, parallelism, without)
+        ranks = one * parallelism.dp if "experts" in steps.shares else one
+        some, nodes = _nodes(sizes, query.tokens, ranks)
         prompt = sizes.cached + sizes.isl
         contexts = prompt + NODES[:, None] * np.maximum(sizes.osl - 2.0, 0.0)
         read = sizes.cached + (sizes.isl - sizes.piece) / 2.0
-        steps = _Steps.of(deployed, parallelism, without)
         of_tokens = steps.seconds(Group(nodes, one, one), *_OF_TOKENS)
         decoding = query.group(some[:, None], contexts, prompt)
         attention = steps.seconds(decoding, "groups")["groups"]
@@ -145,7 +146,7 @@ class ModelTimes:
             prompts_s=each,
             prompts_least_s=np.maximum(many - number * each, 0.0),
             sizes=sizes,
-            ranks=one * parallelism.dp if "experts" in steps.shares else one,
+            ranks=ranks,
             query=query,
         )
 
@@ -216,16 +217,21 @@ class ModelTimes:
         return np.minimum(np.ceil(tokens / self.sizes.isl - 1e-9), tokens)
 
 
-def _nodes(sizes: Sizes, query: int) -> tuple[Array, Array]:
+def _nodes(sizes: Sizes, query: int, ranks: Array) -> tuple[Array, Array]:
     """Numbers of decoding sequences, and of tokens of a rank, at which a step is priced, [nodes,
     configs].
 
-    query: new tokens of a sequence that decodes.
+    query: new tokens of a sequence that decodes.  ranks: that wait for one another.
     """
     some = np.geomspace(np.ones_like(sizes.decodes), np.maximum(sizes.decodes, 2.0), _DECODE_NODES)
     prompts = np.geomspace(np.minimum(sizes.piece, 16.0), sizes.tokens, _PROMPT_NODES)
     decodes = some if query == 1 else np.concatenate([some, some * query])
-    tokens = [decodes, prompts, sizes.piece[None], sizes.decodes * query + prompts]
+    # the tiles that a piece fills may have no rows left for the decodes beside it
+    few, none = np.full_like(sizes.piece, query), np.zeros_like(sizes.piece)
+    piece = sizes.piece + np.stack([none, few, sizes.decodes * query])
+    tokens = [decodes, prompts, piece, sizes.decodes * query + prompts]
+    if np.any(ranks > 1.0):  # experts see the mean of the ranks, one of which reads
+        tokens.append(sizes.piece / ranks + np.stack([none, sizes.decodes * query]))
     if np.any(np.asarray(sizes.share) < 1.0):
         tokens.append(np.broadcast_to(sizes.share * query, sizes.isl.shape)[None])
     return some, np.sort(np.concatenate(tokens), axis=0)

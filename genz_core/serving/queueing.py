@@ -107,7 +107,7 @@ class Batching(StepCycles):
             filled = self.admitted * self.isl / self.room(self.admitted)
             single = single * np.clip((filled - 1.0) / (self.lanes - 1.0), 0.0, 1.0)
         alike = several * alike + (1.0 - several) * single
-        company = np.clip(self.admitted - 1.0, 0.0, 1.0)  # fewer users than ranks: one on each
+        company = np.clip(self.admitted * ranks - 1.0, 0.0, 1.0)
         return np.where(self.waves > 0, together, begun * alike * company)
 
     def pace(self, decodes: Array, clump: Array) -> Pace:
@@ -237,6 +237,25 @@ class Batching(StepCycles):
         if not whole.any():
             return last_s
         return whole * self.cycle_s(beside, room, room if elsewhere is None else elsewhere) + last_s
+
+    def first_s(self) -> Array:
+        """Time for which requests that return together wait for the first of them [s], which finds
+        nothing running and has a step of its own, less what the others' steps are shorter by.
+
+        Prompts of one length return at once.
+        """
+        none = np.zeros_like(self.isl)
+        room, requests = self.room(none), np.maximum(self.admitted * self.times.ranks, 1.0)
+        of_rank = np.array([self.admitted, self.admitted * (1.0 - 1.0 / requests)])
+        tokens = np.maximum(of_rank, 1.0) * self.isl / self.lanes
+
+        def read_s(tokens: Array) -> Array:
+            part = np.clip(tokens, 1.0, room)
+            return tokens / part * self.cycle_s(none, part, part)
+
+        alone = self.reading_s(none, self.isl, self.isl, room, none)
+        longer = np.maximum(alone + read_s(tokens[1]) - read_s(tokens[0]), 0.0)
+        return np.where(self.apart_s > 0.0, np.minimum(requests - 1.0, 1.0) * longer, 0.0)
 
     def first_wave_s(self) -> Array:
         """Mean time to the first token if all users start at once [s]."""

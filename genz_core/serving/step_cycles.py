@@ -48,7 +48,7 @@ class StepCycles:
     to be prefilled with it.  ahead_steps: see `EngineProfile`.  closed: whether a user's next
     request follows the end of the last.
     mixed: whether prompts and decodes share a step.  whole: whether prompts are never split.
-     host_s: of a request.
+    host_s: of a request; apart_s: from the shortest prompt to the longest.
     routed: ranks over which a router distributes requests.  joined: see `in_step`.
     wait: of a request outside of its steps and host time, as a share of TTFT without it; users:
     open requests, inside the engine or outside.
@@ -71,6 +71,7 @@ class StepCycles:
     mixed: bool
     whole: bool
     host_s: Array | float
+    apart_s: Array | float = 0.0
     routed: Array | float = 1.0
     joined: Array | float = 0.0
     wait: Array | float = 0.0

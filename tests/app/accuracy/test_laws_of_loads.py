@@ -145,6 +145,21 @@ def test_more_users_shorten_no_first_token():
     assert len(broken) <= 0.02 * COUNT, share_of(broken)
 
 
+def test_a_few_more_users_shorten_no_first_token():
+    """One stage, prompts beside decodes: under engines that prefill first, equal answers of some
+    more users fall in step (test_prompts_first.py), and lanes with a request more let others wait.
+    What is left is the price of steps between two nodes.
+    """
+    users = np.arange(1.0, 17.0)
+    for question, deployed in drawn():
+        if question.pp > 1 or not deployed.engine.mixed_steps:
+            continue
+        load = served(question, deployed, concurrency=users)
+        first = load.ttft_s[load.status == "ok"]
+        if first.size > 1:
+            assert (first[1:] / first[:-1]).min() > 0.985, question
+
+
 def test_more_users_lower_throughput_only_where_a_step_of_theirs_costs_more():
     """A further tile costs as much as a full one: `test_a_further_tile_of_experts_...` switches the
     tiles off.  What is left are few users of a pipeline with prompts of several steps.

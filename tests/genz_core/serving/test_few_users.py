@@ -25,6 +25,30 @@ def requests_per_s(load: ServingEstimate) -> np.ndarray:
     return load.output_tokens_per_s / load.osl
 
 
+@pytest.mark.parametrize("model, split, engine", [
+    ("meta-llama/Llama-3.1-8B", Parallelism(), "vllm"),
+    ("meta-llama/Llama-3.1-8B", Parallelism(), "sglang"),
+    ("openai/gpt-oss-120b", Parallelism(dp=8, ep=8), "trtllm"),
+])  # fmt: skip
+def test_prompts_that_fill_whole_tiles_leave_no_rows_for_the_decodes_of_any_number_of_users(
+    model, split, engine
+):
+    traffic = Traffic(1024, 200, np.arange(1.0, 17.0), length_ratio=1.0)
+    load = loaded(model, "h100", engine, split, traffic)
+    assert np.all(np.diff(load.ttft_s) > -1e-3 * load.ttft_s[1:])
+
+
+def test_requests_of_ranks_in_lock_step_fall_in_step_with_one_on_each():
+    """A prompt on any rank stalls all: ten equal requests end together as sixteen do."""
+    load = loaded(
+        "openai/gpt-oss-120b", "h100", "sglang", Parallelism(dp=8),
+        Traffic(1024, 20, np.array([4.0, 10.0, 16.0]), length_ratio=1.0),
+    )  # fmt: skip
+    prompts_beside = load.tpot_s / load.decode_step_s
+    assert prompts_beside[0] > 1.3
+    assert np.all(prompts_beside[1:] < 1.05)
+
+
 def test_two_users_of_two_ranks_each_wait_for_the_prompt_of_the_other():
     load = loaded(
         "Qwen/Qwen3-235B-A22B", "h200", "trtllm", Parallelism(tp=4, dp=2),

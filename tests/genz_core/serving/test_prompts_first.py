@@ -42,6 +42,16 @@ def test_equal_answers_fall_in_step_where_they_do_in_a_simulation(model, system,
             assert tpot_s == pytest.approx(seen["tpot_mean_s"], rel=0.1), number
 
 
+def test_the_first_of_the_requests_that_return_together_has_a_step_of_its_own(model, system):
+    """Prompts of different lengths arrive one after another, those of one length at once."""
+    engine = replace(ENGINE, mixed_steps=False, chunk_tokens=8192, host_request_s=3e-3)
+    lengths = {"isl": 100, "osl": 3, "length_ratio": 0.8}
+    once = closed(model, system, 32, engine, **lengths)
+    apart = closed(model, system, 32, replace(engine, host_token_s=1e-12), **lengths)
+    later = apart.ttft_s[0] - once.ttft_s[0]
+    assert 0.5 * once.prefill_s[0] < later < once.prefill_s[0]
+
+
 def simulated(model, system, engine, users, isl, osl, start_s):
     """Figures of a steady loop of equal requests."""
     count, warm = 200, int(20 * users)
