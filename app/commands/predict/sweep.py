@@ -63,7 +63,7 @@ def sweep(
     table = sweep_file.table(axes, bounds_only=bounds_only)
     if frontier:
         table = sweep_file.frontier(table)
-    typer.echo(render(sweep_file.stated(table).rows(), opt.table_format(format_, json)))
+    typer.echo(render(sweep_file.stated(table).rows(), opt.table_format(format_, json), once=True))
 
 
 def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:
