@@ -235,6 +235,19 @@ _FIGURES: Mapping[str, tuple[str, str, Better, str]] = {
         "Requests per second that meet all targets.",
     ),
     "good_share": ("Meet all targets", "share", "high", "Share of requests that meet all targets."),
+    "share": ("While all serve", "share", "high", "Share that meets all targets without losses."),
+    "share_with_lost": (
+        "With losses",
+        "share",
+        "high",
+        "Share that meets all targets while the stated number of replicas is lost.",
+    ),
+    "share_on_average": (
+        "On average",
+        "share",
+        "high",
+        "Share that meets all targets on average over losses.",
+    ),
     "audio_seconds_per_s": (
         "Audio per second",
         "factor",
@@ -245,6 +258,9 @@ _FIGURES: Mapping[str, tuple[str, str, Better, str]] = {
     "joules_per_token": ("J per token", "J", "low", "Energy per token at full power."),
     "usd_per_mtok": ("$ per Mtok out", "$", "low", "Rent per million output tokens."),
     "usd_per_hour": ("$/h", "$/h", "low", "Rent of all devices."),
+    "usd_per_month": ("Cost a month", "$", "low", "Rent of all devices in a month."),
+    "usd": ("Cost", "$", "low", "Rent while replicas start, serve and stop."),
+    "replica_hours": ("Replica-hours", "h", "low", "Billed time of all replicas together."),
     "memory_bytes_per_device": (
         "Memory per device",
         "bytes",
@@ -308,6 +324,12 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "benchmark": ("Benchmark", "The command that measures the deployment."),
     "guard": ("Guard", "The command that compares a measurement with the prediction."),
     "notes": ("Notes", "Assumptions behind the figures."),
+    "name": ("Name", "Name of the model in the fleet."),
+    "machine": ("Machine", "Kind of machine that it runs on."),
+    "each": ("Layout", "Degrees of each replica."),
+    "load_each": ("Load of a replica", "Its share of the load, in the unit of the load."),
+    "most_each": ("Maximum load of a replica", "Most that it serves alone within the targets."),
+    "unit": ("Unit of load", "Users or requests per second."),
 }
 #: Given or counted numbers: heading, unit and help by name.
 _NUMBERS: Mapping[str, tuple[str, str, str]] = {
@@ -373,6 +395,11 @@ _NUMBERS: Mapping[str, tuple[str, str, str]] = {
     "seconds": ("Duration", "s", "Time from the first arrival to the last answer."),
     "arrival_s": ("Arrival", "s", "Time at which the request arrived."),
     "time_s": ("Time", "s", "Time since the first arrival."),
+    "most_replicas": ("Peak replicas", "count", "Most replicas at one time."),
+    "starts": ("Starts", "count", "Replicas that were started."),
+    "losses": ("Replicas lost", "count", "Replicas that failed."),
+    "held": ("Requests held", "count", "Requests that found no replica serving."),
+    "all_there": ("Time without losses", "share", "Share of time in which all replicas serve."),
     "encoder_s": ("Encoder", "s", "Time of the image or audio encoder, part of TTFT."),
 }
 

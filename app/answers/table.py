@@ -116,23 +116,35 @@ class TableFormat(StrEnum):
     json = "json"
 
 
-def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
+def render(rows: Rows, form: TableFormat, *, digits: int = 4, once: bool = False) -> str:
     """Rows in a format; JSON and CSV have full precision, text and Markdown `digits` digits.
 
-    In text and Markdown, an interval is one cell.
+    In text and Markdown, an interval is one cell.  once: there, a line above the table has the
+    columns that are equal in all of several rows.
     """
     if form is TableFormat.json:
         return to_json(list(rows))
     if form is TableFormat.csv:
         return to_csv(rows)
-    rows = [folded(row) for row in rows]
+    rows, above = [folded(row) for row in rows], ""
+    if once and len(rows) > 1:
+        same = {name: value for name, value in rows[0].items() if _is_constant(rows, name)}
+        rows = [{name: row[name] for name in row if name not in same} for row in rows]
+        said = ", ".join(f"{name} {_cell(value, digits)}".rstrip() for name, value in same.items())
+        above = f"in all rows: {said}\n\n" if said else ""
     header = list(rows[0]) if rows else []
     cells = [[_cell(row.get(name), digits) for name in header] for row in rows]
     if form is TableFormat.markdown:
         from profilers.report_text import markdown_table
 
-        return markdown_table(header, cells)
-    return _aligned(header, cells)
+        return above + markdown_table(header, cells)
+    return above + _aligned(header, cells)
+
+
+def _is_constant(rows: Rows, name: str) -> bool:
+    """Whether a column has one value, or none, in all rows."""
+    first = rows[0][name]
+    return all(row[name] == first or (row[name] != row[name] and first != first) for row in rows)
 
 
 def folded(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,11 @@ NARROW, NARROWEST = (270.0, 280.0), (204.0, 320.0)
 #: Width [px] of a chart on a telephone, and least width of the plot area beside bar names.
 TELEPHONE, BESIDE_NAMES = 358.0, 180.0
 _LINE, _GAP = 14.0, 4.0
+#: Where a label stands beside its point, in order: side and lift [px] by Plotly's name.
+_PLACES: Mapping[str, tuple[str, float]] = {
+    "top right": ("right", 0.0),
+    "top left": ("left", 0.0),
+}
 #: Widths of letters [em], those of DejaVu Sans rounded up; Verdana's are the same within 0.03.
 #: Source: the advances in DejaVuSans.ttf 2.37, https://dejavu-fonts.github.io.
 _EM: Mapping[str, float] = {
@@ -34,6 +39,8 @@ _OTHERS_EM = 0.65
 #: Width that a legend entry needs beyond its text, and height of a legend line [px].
 _KEY, LEGEND_LINE = 46.0, 19
 Box = tuple[float, float, float, float]
+#: The xs and ys of a line or a cloud of points.
+Curve = Sequence[Sequence[float]]
 
 
 @dataclass(slots=True)
@@ -51,23 +58,33 @@ class Room:
     taken: list[Box] = field(default_factory=list)
 
     def label(self, trace: Trace) -> None:
-        """Keep the labels of a trace's points where they fit; remove the others.
-
-        A label stands above its point to the right, or to the left near the right edge.
-        """
-        words, sides, size = [], [], float(trace["textfont"]["size"])
+        """Keep the labels of a trace's points where one of `_PLACES` is free; remove the others."""
+        words, places, size = [], [], float(trace["textfont"]["size"])
         for x, y, word in zip(trace["x"], trace["y"], trace["text"], strict=True):
-            fits = self._at(x, y)[0] + _GAP + width(word, size) <= self.frame[0]
-            free = bool(word) and self.claim(x, y, word, size, "right" if fits else "left")
-            words.append(word if free else "")
-            sides.append("top right" if fits else "top left")
-        trace["text"], trace["textposition"] = words, sides
+            free = (
+                place
+                for place, (side, lift) in _PLACES.items()
+                if word and self.claim(x, y, word, size, side, lift)
+            )
+            place = next(free, "")
+            words.append(word if place else "")
+            places.append(place or "top right")
+        trace["text"], trace["textposition"] = words, places
 
     def keep_free(self, xs: Sequence[float], ys: Sequence[float]) -> None:
+        """Keep labels off points."""
+        places = (self._at(x, y) for x, y in zip(xs, ys, strict=True))
+        self.taken += [(x, x, y, y) for x, y in places]
+
+    def keep_line_free(self, xs: Sequence[float], ys: Sequence[float]) -> None:
         """Keep labels off the points of a line and off the segments between them."""
+        self.keep_free(xs, ys)
         places = [self._at(x, y) for x, y in zip(xs, ys, strict=True)]
-        between = [((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in pairwise(places)]
-        self.taken += [(x, x, y, y) for x, y in [*places, *between]]
+        for (x0, y0), (x1, y1) in pairwise(places):
+            steps = max(abs(x1 - x0), abs(y1 - y0)) / _GAP
+            shares = [at / steps for at in range(1, math.ceil(steps))] if steps < math.inf else []
+            between = [(x0 + share * (x1 - x0), y0 + share * (y1 - y0)) for share in shares]
+            self.taken += [(x, x, y, y) for x, y in between]
 
     def dots(self, xs: Sequence[float], ys: Sequence[float]) -> list[Box]:
         """Boxes of a cloud of points, for `claim`."""
@@ -105,18 +122,23 @@ class Room:
 
 
 def room_beside(
-    lines: Sequence[Sequence[Sequence[float]]], logarithmic: tuple[bool, bool] = (False, False)
+    lines: Sequence[Curve],
+    logarithmic: tuple[bool, bool] = (False, False),
+    clouds: Sequence[Curve] = (),
 ) -> Room:
-    """The free space beside lines, each its xs and ys, in a plot that holds all of them.
+    """The free space beside lines and the points of clouds, in a plot that holds all of them.
 
     Axes start at zero, or at the least value if logarithmic.
     """
     ends = []
     for side, log in enumerate(logarithmic):
-        values = [one for line in lines for one in line[side] if math.isfinite(one)] or [1.0]
+        drawn = (one for each in (*lines, *clouds) for one in each[side] if math.isfinite(one))
+        values = list(drawn) or [1.0]
         ends.append((min(values) if log else 0.0, max(values) or 1.0))
     room = Room(ends[0], ends[1], logarithmic)
     for xs, ys in lines:
+        room.keep_line_free(xs, ys)
+    for xs, ys in clouds:
         room.keep_free(xs, ys)
     return room
 

@@ -168,8 +168,10 @@ def limit_mark(
     return dots(xs, ys, name, marker, hover, **more)
 
 
-def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) -> dict[str, Any]:
-    """Error bars of these lengths above and below their points."""
+def error_reach(
+    above: Sequence[float | None], below: Sequence[float | None], **style: Any
+) -> dict[str, Any]:
+    """Error bars of these lengths above and below their points, None for no bar."""
     sides = {"array": list(above), "arrayminus": list(below)}
     return {"type": "data", "symmetric": False, **sides, **style}
 
@@ -177,11 +179,14 @@ def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) ->
 def interval_reach(
     latencies: Iterable[Ranged], unit: float, look: Look, width: int
 ) -> dict[str, Any]:
-    """Error bars for the 80 % intervals of latencies; each must have one.  width: in pixels."""
-    known = list(latencies)
+    """Error bars for the 80 % intervals of latencies that have one.  width: in pixels."""
+    every = list(latencies)
+
+    def bars(lengths: Iterable[float]) -> list[float | None]:
+        return [length / unit if math.isfinite(length) else None for length in lengths]
+
     return error_reach(
-        [(one.high - one.value) / unit for one in known],
-        [(one.value - one.low) / unit for one in known],
+        bars(one.high - one.value for one in every), bars(one.value - one.low for one in every),
         color=look.ink, thickness=1.2, width=width,
     )  # fmt: skip
 

@@ -93,8 +93,8 @@ def _frontier(points: Points, rings: Mapping[int, int], look: Look) -> Trace:
         textfont={"size": 11, "color": look.faint}, cliponaxis=False,
         customdata=[[vertex.at, vertex.words] for vertex in vertices],
     )  # fmt: skip
-    clouds = ((series.x.tolist(), series.y.tolist()) for series in points.series)
-    room_beside([(trace["x"], trace["y"]), *clouds], (across, upwards)).label(trace)
+    clouds = [(series.x.tolist(), series.y.tolist()) for series in points.series]
+    room_beside([(trace["x"], trace["y"])], (across, upwards), clouds).label(trace)
     return trace
 
 

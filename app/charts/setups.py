@@ -31,7 +31,7 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
         insidetextfont={"color": [look.on(color) for color in colors]},
         insidetextanchor="start", constraintext="none", textangle=0,
     )  # fmt: skip
-    if known and all(math.isfinite(one.high) for one in known.values()):
+    if any(math.isfinite(one.high) for one in known.values()):
         trace["error_x"] = interval_reach(known.values(), scale, look, 4)
     figure.add_trace(trace)
     ticks = "~s" if about.unit == "tok/s" else "~g"

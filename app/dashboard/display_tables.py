@@ -81,23 +81,20 @@ def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataF
     return shown.sort_values("predicted [µs]", ascending=False, ignore_index=True)
 
 
-def rows_in_words(
-    rows: Iterable[Mapping[str, Any]], more: Mapping[str, Column] | None = None
-) -> pd.DataFrame:
+def rows_in_words(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows of an answer for a reader: columns under their heads, figures with their units.
 
-    more: columns besides the declared ones.  A name that has none gets a capital letter, and its
-    values stay as they are.
+    A name that is no column gets a capital letter, and its values stay as they are.
     """
-    known = {**COLUMNS, **(more or {})}
 
     def cell(name: str, value: Any) -> Any:
-        return value if isinstance(value, str) or name not in known else known[name].words(value)
+        text = isinstance(value, str) or name not in COLUMNS
+        return value if text else COLUMNS[name].words(value)
 
     def head(name: str) -> str:
-        if name not in known:
+        if name not in COLUMNS:
             return name.capitalize()
-        one = known[name]
+        one = COLUMNS[name]
         return one.title if one.unit == "$/h" else one.head  # whose words are those of dollars
 
     return pd.DataFrame(

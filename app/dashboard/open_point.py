@@ -8,6 +8,7 @@ import streamlit as st
 import hardware_db
 from app.dashboard.question_form import set_controls
 from app.planning.families import Family
+from app.planning.plan_text import shape
 from app.planning.space import DEGREES
 from app.wording.markdown import plain
 
@@ -41,13 +42,14 @@ def clicked(key: str) -> list[Any]:
     return custom if isinstance(custom, list) else []
 
 
-def open_as_scenario(fields: Mapping[str, Any], words: str) -> None:
-    """Set the sidebar's controls when it is drawn next; a callback.
-
-    words: of the point, for `opened_words`.
-    """
-    st.session_state[_NEXT] = dict(fields)
-    st.session_state[_WORDS] = words
+def open_as_scenario(
+    row: Mapping[str, Any], family: Family, systems: Iterable[tuple[str, str]]
+) -> None:
+    """Set the sidebar's controls to `scenario_of` when it is drawn next; a callback."""
+    fields = scenario_of(row, family, systems)
+    one = shape({**row, "replicas": 1})
+    st.session_state[_NEXT] = fields
+    st.session_state[_WORDS] = f"{one} with {fields['batch']:,} users, {family}"
 
 
 def opened_words() -> str:

@@ -90,8 +90,10 @@ def frontier_curves(many: Several) -> Curves | None:
     return shared_result("frontier_curves", searching.curves_as_job, many, title, lane=PRICING)
 
 
-def with_changes(searched: Searched, planned: Planned) -> Planned:
-    """An answer without a plan, with changes that would allow one once a job has found them."""
+def with_changes(searched: Searched, planned: Planned) -> Planned | None:
+    """An answer without a plan, with changes that would allow one; None while a job looks for
+    them, with its progress.
+    """
     title = "Looking for changes that would allow a plan"
     found = shared_result("plan_changes", searching.changes_as_job, searched, title)
-    return planned if found is None else planned.with_changes(found)
+    return None if found is None else planned.with_changes(found)

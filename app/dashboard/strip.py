@@ -28,7 +28,7 @@ from app.question.parameters import PARAMETERS
 from app.question.query import Query
 from app.question.question import LOADS, STANDARD, Question
 from app.scenario.setup import Setup
-from app.wording.markdown import plain
+from app.wording.markdown import plain, unbroken
 from genz_core.errors import RidgelineError
 
 #: The verb of each page, by address; other pages have no strip.
@@ -140,8 +140,8 @@ def left_open(query: Query) -> tuple[str, ...]:
 
 
 def _shown(part: Part) -> str:
-    said = f"{plain(part.lead)} **{plain(part.said)}**".strip()
-    return said if part.used else f":gray[{plain(part.lead)} {plain(part.said)}]"
+    lead, said = plain(part.lead), unbroken(plain(part.said))
+    return f"{lead} **{said}**".strip() if part.used else f":gray[{lead} {said}]"
 
 
 # ------------------------------------------------------------------------------- the box

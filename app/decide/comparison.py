@@ -106,53 +106,50 @@ def best(table: Mapping[str, Figures], headline: str) -> str | None:
 
     A figure without validation is never the best; memory is counted, not measured.
     """
-    values = {
-        name: found[headline].value
-        for name, found in table.items()
-        if math.isfinite(found[headline].value)
-        and (headline == "memory_bytes" or math.isfinite(found[headline].low))
-    }
-    if len(values) < 2 or len(set(values.values())) == 1:
-        return None
-    pick = min if HEADLINES[headline].smaller else max
-    return pick(values, key=lambda name: values[name])
+    known = [
+        name
+        for name in _ranked(table, headline)
+        if headline == "memory_bytes" or math.isfinite(table[name][headline].low)
+    ]
+    alike = len({table[name][headline].value for name in known}) == 1
+    return None if len(known) < 2 or alike else known[0]
+
+
+def _ranked(table: Mapping[str, Figures], headline: str) -> list[str]:
+    """The names with a value of a headline figure, the best value first."""
+    sign = 1.0 if HEADLINES[headline].smaller else -1.0
+    values = {name: sign * found[headline].value for name, found in table.items()}
+    known = (name for name, value in values.items() if math.isfinite(value))
+    return sorted(known, key=values.__getitem__)
 
 
 def verdict(table: Mapping[str, Figures]) -> list[str]:
-    """A sentence on which setup is best in what and by how much, and whether their intervals
-    overlap.
+    """A sentence on which setup is best in what, and by how much: before the next one that is
+    validated, with whether their intervals overlap, and behind the better ones that are not.
     """
     lines = []
     for headline, about in HEADLINES.items():
         first = best(table, headline)
         if first is None or headline == "memory_bytes":
             continue
-        ranked = sorted(
-            (
-                (found[headline], name)
-                for name, found in table.items()
-                if math.isfinite(found[headline].value) and name != first
-            ),
-            key=lambda pair: pair[0].value,
-            reverse=not about.smaller,
-        )
-        second, other = ranked[0]
-        mine = table[first][headline]
+        ranked = _ranked(table, headline)
+        place = ranked.index(first)
+        other = next(n for n in ranked[place + 1 :] if math.isfinite(table[n][headline].low))
+        mine, second = table[first][headline], table[other][headline]
+        better = (f"{name} {about.words(table[name][headline].value)}" for name in ranked[:place])
+        unsure = "".join(f"; {one}, {quantities.NOT_VALIDATED}" for one in better)
         ratio = second.value / mine.value
         gap = quantities.percent(abs(1.0 - 1.0 / ratio) if about.smaller else 1.0 / ratio - 1.0)
         side = "less" if about.smaller else "more"
         lines.append(
             f"{about.head}: {first} is best with {about.words(mine.value)}, {gap} {side} than "
-            f"{other}{_apart(mine, second)}"
+            f"{other}{_apart(mine, second)}{unsure}"
         )
     return lines
 
 
 def _apart(first: Ranged, second: Ranged) -> str:
-    """Whether the 80 % intervals of two latencies overlap, in words; "" without intervals."""
-    known = all(math.isfinite(end) for one in (first, second) for end in (one.low, one.high))
-    if not known:
-        return ""
+    """Whether the 80 % intervals of two figures overlap, in words."""
     if first.high < second.low or second.high < first.low:
         return "; their intervals lie apart"
     return "; their intervals overlap"

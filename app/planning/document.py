@@ -1,7 +1,7 @@
 """An answer as a document: the output of `ridgeline plan --json`, and the rows of its table."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +21,7 @@ from app.planning.targets import FIGURES
 from app.planning.track_record import of_choices
 from app.question.question import Question
 from app.scenario import sharing
+from app.scenario.format_notes import format_notes
 from app.scenario.intervals import beside, single
 from app.wording import quantities
 from genz_core.engine import EngineProfile
@@ -58,8 +59,15 @@ def document(answer: Answer) -> dict[str, Any]:
         "measurement": _measurement(answer),
         "pays": [{"words": one.words, "rows": one.rows()} for one in answer.pays],
         "left_out": [{"what": left.what, "why": left.why} for left in found.left_out],
-        "notes": list(answer.notes),
+        "notes": list(dict.fromkeys([*answer.notes, *_formats(answer)])),
     }
+
+
+def _formats(answer: Answer) -> Iterator[str]:
+    """Notes on weights of the plans that are only stored in their format."""
+    families = (answer.short.candidates.of(plan.at) for plan in answer.short.plans)
+    for family in families:
+        yield from format_notes(family.resolved.model, family.system)
 
 
 def _beside(answer: Answer, plan: Plan | None) -> dict[str, Any] | None:

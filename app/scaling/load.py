@@ -17,8 +17,37 @@ from genz_core.serving.simulation import Requests
 from genz_core.types import Array, Mask
 
 DAY_S = HOURS * 3600.0
+#: Most requests of a day that is simulated whole without being asked for: some ten seconds a run.
+MOST_UNASKED = 100_000
 _OF_DAY = 3_000  # index of this random sequence of a seed
 _OTHER_BLOCKS = 1 << 48  # block ids reserved for one copy of a trace
+
+
+def within_reason(question: Question) -> tuple[Question, str]:
+    """The question with the part of a day to simulate, and a note on it, "" for a whole day.
+
+    Without a stated day or number of requests, a day of more than `MOST_UNASKED` is cut to the
+    requests from the hour before the steepest rise on.
+    """
+    if question.kind != "rate" or question.day or question.requests:
+        return question, ""
+    whole = offered_load.of_a_day(question)
+    if whole <= MOST_UNASKED:
+        return question, ""
+    shares = day_of(question)
+    first = int(np.argmax(np.diff(shares)))
+    note = (
+        f"{MOST_UNASKED:,} of the {whole:,} requests of a day are simulated, those from "
+        f"{first}:00 on, while the load rises most: give requests for another number, "
+        "or a day, which is simulated whole"
+    )
+    return replace(question, day=shares[first:] + shares[:first], requests=MOST_UNASKED), note
+
+
+def clock(seconds: float) -> str:
+    """A time in hours, minutes and seconds: "8:00:00"."""
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{left:02}"
 
 
 def requests_of(

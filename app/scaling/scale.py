@@ -5,7 +5,7 @@ Sizes, targets and prices come from the question; the autoscaler from `policies.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from app.planning.targets import verdicts
 from app.question.query import Query
 from app.scaling import losses
 from app.scaling.fleet_run import LATENCIES, PERCENTILES, Deployed, FleetRun
-from app.scaling.load import DAY_S
+from app.scaling.load import DAY_S, clock, within_reason
 from app.scaling.policies import NAMES, SOURCES, Scaling
 from app.scaling.start import Start, start_of
 from app.scenario.results import ResultTable
@@ -86,9 +86,11 @@ def scale(
     """
     rule = Scaling(**{one.name: extras[one.name] for one in fields(Scaling)})
     rule.check()
-    deployed = Deployed.of(
-        query.question, query.objects, cancelled, by_day=True, deployment=deployment
-    )
+    question, cut = within_reason(query.question)
+    deployed = Deployed.of(question, query.objects, cancelled, by_day=True, deployment=deployment)
+    if cut:
+        drawn = deployed.drawn
+        deployed = replace(deployed, drawn=replace(drawn, notes=(*drawn.notes, cut)))
     q = deployed.resolved.scenario
     start = start_of(deployed.resolved, extras["weights_from"], extras["startup_s"])
     policy = rule.made(deployed.capacity)
@@ -194,10 +196,13 @@ def shown_figures(found: Scaled) -> list[dict[str, Any]]:
 
 
 def shown_windows(found: Scaled) -> list[dict[str, Any]]:
-    """The windows with the columns that fit a narrow table."""
-    names = ("start_s", "requests_per_s", "replicas", "good_share", "ttft_p50_s", "ttft_p99_s",
+    """The windows with the columns that fit a narrow table, and their starts as times."""
+    names = ("requests_per_s", "replicas", "good_share", "ttft_p50_s", "ttft_p99_s",
              "tpot_p99_s", "fixed_ttft_p99_s", "fixed_tpot_p99_s")  # fmt: skip
-    return [{name: row[name] for name in names} for row in windows(found)]
+    return [
+        {"start": clock(row["start_s"]), **{name: row[name] for name in names}}
+        for row in windows(found)
+    ]
 
 
 def suffering(found: Scaled) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ import model_registry
 from app.question.groups import FORMATS, WHAT_IF
 from app.question.parameters import in_group
 from app.question.question import SPLIT, STANDARD, Question
+from app.scenario.format_notes import format_notes
 from app.scenario.gate import with_contexts
 from app.scenario.inputs import input_notes, reading
 from genz_core import EngineProfile, Estimate, System, Workload
@@ -177,7 +178,8 @@ def combined(
         system = replace(system, price_usd_per_hour=rent)
     deployed = deploy(model, system, profile)
     said = engine_notes(profile) if isinstance(name, str) else ()
-    notes = (*model.notes, *system.notes, *deployed.notes, *said)
+    stored = format_notes(deployed.model, system)
+    notes = (*model.notes, *system.notes, *stored, *deployed.notes, *said)
     whole = Resolved(scenario, deployed.model, system, deployed.engine, profile, notes)
     return asking(whole, scenario)
 

@@ -123,10 +123,15 @@ def _users(question: Question) -> int:
 def _count(question: Question) -> int:
     """Number of counted requests of a closed loop or a rate; for a day, all of them."""
     if question.day and not question.requests:
-        shares = np.array(day_of(question))
-        a_day = float(question.rate or 0.0) * float(np.sum(shares / shares.max())) * 3600.0
-        return max(round(a_day), 1) * question.turns
+        return of_a_day(question)
     return question.requests or _users(question) * PER_SLOT * _turns(question) or AT_A_RATE
+
+
+def of_a_day(question: Question) -> int:
+    """Number of requests of a day whose busiest hour has the question's rate."""
+    shares = np.array(day_of(question))
+    sessions = float(question.rate or 0.0) * float(np.sum(shares / shares.max())) * 3600.0
+    return max(round(sessions), 1) * question.turns
 
 
 def mean_session(question: Question) -> tuple[float, float]:

@@ -26,13 +26,12 @@ def main() -> None:
     """Draw the page."""
     setup, resolved, estimate = sidebar.priced_setup()
     st.title("Explain", anchor=False)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        part = choose("Chart", [*CHARTS, TIERS], "part", label_visibility="collapsed")
-        phases = phases_of(estimate.model)
-        phase = "" if part == TIERS else choose(
-            "Phase", phases, "phase" if len(phases) > 1 else "pass", default=phases[-1],
-            label_visibility="collapsed",
-        )  # fmt: skip
+    part = choose("Chart", [*CHARTS, TIERS], "part", label_visibility="collapsed")
+    phases = phases_of(estimate.model)
+    phase = "" if part == TIERS else choose(
+        "Phase", phases, "phase" if len(phases) > 1 else "pass", default=phases[-1],
+        label_visibility="collapsed",
+    )  # fmt: skip
     if part == TIERS:
         setup = sidebar.chosen_setup()
         figures, table = cache_tiers.draw(setup)

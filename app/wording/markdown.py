@@ -43,8 +43,8 @@ def without_links(document: str) -> str:
 
 
 def unbroken(sentence: str) -> str:
-    """A sentence whose percent signs stay on the line of their numbers."""
-    return re.sub(r"(?<=\d) (?=%)", "\u00a0", sentence)
+    """A sentence that is not broken before a percent sign, nor on either side of "8 × h100"."""
+    return re.sub(r"(?<=\d) (?=[%×])|(?<=\d ×) ", "\u00a0", sentence)
 
 
 def capital(words: str) -> str:

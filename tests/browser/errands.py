@@ -194,7 +194,7 @@ def cheapest(luck: random.Random) -> Errand:
 
     def read(walk: Walk) -> tuple[float, int, str]:
         walk.until_simulated()
-        dollars = number(card(walk, "Cost per 1M output tokens"))
+        dollars = number(card(walk, "Cost per 1M tokens"))
         return dollars, int(card(walk, "Devices").split()[0]), _headline(walk)
 
     def form(walk: Walk) -> Any:
@@ -316,7 +316,7 @@ def own_devices(luck: random.Random) -> Errand:
         walk.until_simulated()
         (row,) = table(walk, "Layout")
         layout = row["Layout"]
-        replicas, degree = re.search(r"(?:(\d+) × )?TP(\d+)", layout).groups()
+        replicas, degree = re.search(r"(?:(\d+) x )?TP(\d+)", layout).groups()
         stages = re.search(r"PP(\d+)", layout)
         # the P99 of a thousand requests varies by a tenth with their arrivals
         right = figures(int(degree), int(replicas or 1), pp=int(stages[1]) if stages else 1,

@@ -151,7 +151,7 @@ def _decide(walk: Walk) -> str:
     walk.type("Model", "Qwen3-32B")
     walk.type("Load", "20/s")
     walk.type("Targets", "tpot < 30ms")
-    walk.page.wait_for_selector(DRAWN)
+    walk.until_simulated()
     walk.look("decide")
     return walk.see("^fewest that do: ")
 

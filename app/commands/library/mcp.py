@@ -41,7 +41,11 @@ def mcp(
     workers = Workers(limit_s=checked_duration("--seconds", seconds))
     made = server(Answers(workers))
     if not http:
-        made.run("stdio")
+        workers.begin()
+        try:
+            made.run("stdio")
+        finally:
+            workers.stop()
         return
     users = users_at(host, port, token, tokens)
     for name in ("uvicorn", "prometheus_client"):

@@ -58,7 +58,7 @@ def sweep(
     table = sweep_file.table(axes, bounds_only=bounds_only)
     if frontier:
         table = sweep_file.frontier(table)
-    typer.echo(render(sweep_file.stated(table).rows(), form))
+    typer.echo(render(sweep_file.stated(table).rows(), form, once=True))
 
 
 def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:

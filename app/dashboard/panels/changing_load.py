@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS, Column
+from app.answers.columns import COLUMNS
 from app.charts import scaling as charts
 from app.dashboard import export, sidebar, strip
 from app.dashboard.display_tables import rows_in_words
@@ -33,18 +33,6 @@ _MORE = (
     "metric", "metric_target", "interval_s", "stabilization_s", "tolerance", "cooldown_s",
     "predictor", "startup_s", "replace_s", "mtbf_h", "open_each",
 )  # fmt: skip
-#: Columns of both results besides the declared ones.
-_OWN_COLUMNS: Mapping[str, Column] = {
-    name: Column(name, head, unit)
-    for name, head, unit in (
-        ("replica_hours", "Replica-hours", "h"),
-        ("most_replicas", "Peak replicas", "count"), ("starts", "Starts", "count"),
-        ("losses", "Replicas lost", "count"), ("held", "Requests that found no replica", "count"),
-        ("usd", "Cost", "$"), ("share", "Within the targets", "share"),
-        ("share_with_lost", "With losses", "share"), ("share_on_average", "On average", "share"),
-        ("all_there", "Time without losses", "share"), ("usd_per_month", "Cost a month", "$"),
-    )
-}  # fmt: skip
 _VERBS = {"Follow the load": ("scale", follow), "How many replicas?": ("availability", enough)}
 
 
@@ -135,12 +123,11 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
 
 def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows of one figure each, with its values in both deployments, for a reader."""
-    known = {**COLUMNS, **_OWN_COLUMNS}
+    columns = (COLUMNS[row["figure"]] for row in rows)
     return pd.DataFrame(
-        {way: known[row["figure"]].head if way == "figure" else known[row["figure"]].words(value)
-         for way, value in row.items()}
-        for row in rows
-    )  # fmt: skip
+        {way: column.head if way == "figure" else column.words(value) for way, value in row.items()}
+        for row, column in zip(rows, columns, strict=True)
+    )
 
 
 def _lasts(document: Mapping[str, Any], setup: Setup) -> None:
@@ -150,5 +137,5 @@ def _lasts(document: Mapping[str, Any], setup: Setup) -> None:
         card(f"With {document['lost']:,} lost", f"{document['replicas_with_lost']:,}", "replicas")
         card("On average over losses", "–" if average is None else f"{average:,}", "replicas")
     _say(document)
-    draw_table(rows_in_words(document["rows"], _OWN_COLUMNS), "scaling_rows")
+    draw_table(rows_in_words(document["rows"]), "scaling_rows")
     export.downloads("availability", {}, pd.DataFrame(document["rows"]), setup)

@@ -1,12 +1,10 @@
 """A fleet: several models on one set of machines, as editable text, and what runs where."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from app.answers.columns import Column
 from app.charts import fleet as charts
 from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words
@@ -21,14 +19,6 @@ from app.wording.markdown import capital, plain
 from hardware_db import yaml_document
 
 JOB = "fleet_job"
-#: Heads of columns that no other answer has.
-_COLUMNS: Mapping[str, Column] = {
-    "each": Column("each", "Layout"),
-    "load_each": Column("load_each", "Load of a replica"),
-    "most_each": Column("most_each", "Maximum load of a replica"),
-    "unit": Column("unit", "Unit of load"),
-    "probability": Column("probability", "Meets all targets", "share"),
-}
 _EXAMPLE = Path(__file__).parents[2] / "samples" / "fleets" / "two-tenants.yaml"
 
 
@@ -54,7 +44,7 @@ def _answer(named: dict[str, Any]) -> None:
     draw_table(rows_in_words(report.model_rows(named)), "fleet_models")
     if named["deployments"]:
         st.markdown("**Assignment of models to machines**")
-        draw_table(rows_in_words(report.shown_rows(named), _COLUMNS), "fleet_deployments")
+        draw_table(rows_in_words(report.shown_rows(named)), "fleet_deployments")
         export.chart(charts.machines(named, export.look()), "fleet-machines")
     st.markdown("**Machines, and the gain from one more of each kind**")
     draw_table(rows_in_words(report.machine_rows(named)), "fleet_machines")

@@ -207,6 +207,4 @@ def _opened(key: str, curves: Sequence[Curve]) -> None:
     curve = curves[int(custom[0])]
     row = {name: float(column[int(custom[1])]) for name, column in curve.columns.items()}
     named = {**row, "engine": curve.family.resolved.engine.name, "replicas": 1.0}
-    fields = open_point.scenario_of(named, curve.family, search_form.own_systems())
-    words = f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
-    open_point.open_as_scenario(fields, words)
+    open_point.open_as_scenario(named, curve.family, search_form.own_systems())

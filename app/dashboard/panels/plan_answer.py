@@ -117,9 +117,10 @@ def _best(named: Named, targets: str, pending: str) -> None:
                  f"Mean; 80 % interval {trust}." if margin else "")  # fmt: skip
         cost = best["usd_per_mtok"]
         card(
-            "Cost per 1M output tokens",
+            "Cost per 1M tokens",
             quantities.dollars(cost) if cost else "no price",
             f"{quantities.dollars(best['usd_per_hour'])} an hour" if cost else "state a rent",
+            COLUMNS["usd_per_mtok"].help,
         )
         card("Devices", str(best["devices"]), f"fewest that do: {fewest['devices']}",
              f"All targets are met on {fewest['devices']} × {plain(fewest['system'])}, with "
@@ -169,6 +170,8 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
     except RidgelineError as error:
         say_error(error)
         return planned
+    if changed is None:
+        return planned
     changes = changed.answer.changes
     st.markdown("Any of these changes would make a plan possible:" if changes else
                 "None of the single changes tried would make a plan possible.")  # fmt: skip
@@ -180,10 +183,8 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
     """Put the clicked candidate into the sidebar; a callback."""
     at, candidates = int((open_point.clicked(key) or [-1])[0]), answer.short.candidates
     if 0 <= at < len(candidates):
-        row = deployment_row(candidates, at)
-        fields = open_point.scenario_of(row, candidates.of(at), searched.systems)
-        words = f"{row['engine']}, {plan_text.shape(row)} on {row['system']}"
-        open_point.open_as_scenario(fields, words)
+        row, family = deployment_row(candidates, at), candidates.of(at)
+        open_point.open_as_scenario(row, family, searched.systems)
         st.session_state[search_form.FREE] = True  # the search space is unchanged
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 import ridgeline
@@ -11,9 +12,11 @@ import ridgeline
 from app.answers.columns import COLUMNS, LATENCIES, ends
 from app.benchmarks.comparison import PERCENTS, RATES
 from app.dashboard import load_curves
+from app.fleets import report
 from app.planning import sweep_block
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
+from app.scaling.scale import shown_figures
 from app.scenario import points_file
 from app.scenario.setup import Setup
 from profilers.serving_results import LATENCIES as MEASURED
@@ -27,11 +30,12 @@ SUFFIXES: Mapping[str, str] = {
     "tok/s": r"tokens_per_s(_per_device)?$|^interactivity$",
     "seq/s": r"^sequences_per_s(_per_device)?$",
     "req/s": r"requests_per_s$|^rate(_per_s)?$",
-    "$": r"^usd_per_(million_tokens|mtok)$",
+    "h": r"_hours$",
+    "$": r"^usd(_per_(million_tokens|mtok|month))?$",
     "$/h": r"usd_per_hour$",
     "J": r"^joules_per_token$",
     "tokens": r"(?<!million)_tokens$|^[io]sl$",
-    "share": r"_share$|^(utilisation|probability(_alone)?|kv_use)$",
+    "share": r"_share$|^share|^(utilisation|probability(_alone)?|kv_use|all_there)$",
 }
 
 
@@ -75,6 +79,20 @@ def plans() -> Iterator[str]:
     yield from found.rows[0]
 
 
+def replicas() -> Iterator[str]:
+    load: dict[str, Any] = {"rate": 1.0, "requests": 4, "isl": 64, "osl": 8, "mtbf_h": 0}
+    yield from (row["figure"] for row in shown_figures(ridgeline.scale(LLAMA, **load)))
+    yield from ridgeline.availability(LLAMA, **load, share=50, lost=0).rows[0]
+
+
+def fleets() -> Iterator[str]:
+    one = {"name": "chat", "model": LLAMA, "rate": 1.0, "target": "tpot < 20ms"}
+    machines = [{"system": "h100", "devices": 1, "owned": True}]
+    question = {"engine": "vllm", "simulate": False}
+    found = ridgeline.fleet({"machines": machines, "question": question, "models": [one]})
+    yield from report.shown_rows(found.to_dict())[0]
+
+
 def results() -> Iterator[str]:
     """Figures that measured results are compared by."""
     for latency in MEASURED:
@@ -89,7 +107,7 @@ def points() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def printed() -> dict[str, set[str]]:
-    verbs = (estimates, loads, sweeps, simulations, plans, results, points)
+    verbs = (estimates, loads, sweeps, simulations, plans, replicas, fleets, results, points)
     return {verb.__name__: set(verb()) for verb in verbs}
 
 

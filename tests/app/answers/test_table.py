@@ -38,6 +38,14 @@ def test_csv_and_json_keep_every_digit_and_leave_out_what_is_no_number():
     assert first == ROWS[0] and second["seconds"] is None
 
 
+def test_what_is_equal_in_all_rows_is_said_once_to_people_and_kept_in_files():
+    rows = [{"model": "a", "tp": tp, "none": math.nan} for tp in (1, 2)]
+    said = render(rows, TableFormat.text, once=True)
+    assert said.splitlines() == ["in all rows: model a, none", "", "tp", " 1", " 2"]
+    assert render(rows[:1], TableFormat.text, once=True) == render(rows[:1], TableFormat.text)
+    assert render(rows, TableFormat.csv, once=True) == to_csv(rows)
+
+
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_no_json_holds_a_number_that_parsers_refuse(value: float):
     assert json.loads(to_json({"deep": [{"er": value}]})) == {"deep": [{"er": None}]}

@@ -33,6 +33,19 @@ def test_words_that_reach_beyond_the_frame_have_no_room():
     assert not labels.Room((0.0, 1.0), (0.0, 1.0), frame=(150.0, 300.0)).claim(0, 0.5, words, 11.0)
 
 
+def test_no_label_stands_on_a_line_and_a_rising_one_has_them_at_the_left():
+    words = {"text": ["TP1", "TP2", "TP4"], "textfont": {"size": 11}}
+    rising = {"x": [0.2, 0.5, 0.8], "y": [0.2, 0.5, 0.8], **words}
+    falling = {"x": [0.2, 0.5, 0.8], "y": [0.8, 0.5, 0.2], **words}
+    for trace, side in ((rising, "top left"), (falling, "top right")):
+        labels.room_beside([(trace["x"], trace["y"])]).label(trace)
+        assert trace["text"][1] == "TP2" and trace["textposition"][1] == side
+    crossed = {"x": [0.5], "y": [0.5], "text": ["TP2"], "textfont": {"size": 11}}
+    across = [([0.2, 1.0], [0.2, 1.0]), ([0.0, 0.8], [1.0, 0.2])]
+    labels.room_beside(across).label(crossed)
+    assert crossed["text"] == [""]
+
+
 def test_words_beside_the_longest_bar_end_inside_the_narrowest_frame():
     end = labels.axis_end([(10.0, "14.6 ms"), (2.0, "a shorter bar")])
     pixels = labels.BESIDE_NAMES * (1.0 - 10.0 / end)

@@ -76,6 +76,16 @@ def test_the_best_is_the_least_latency_and_the_verdict_says_by_how_much():
     assert apart.endswith("their intervals lie apart") and "50 % less" in apart
 
 
+def test_a_better_one_that_is_not_validated_is_named_as_such_and_nothing_is_less_than_it():
+    table = table_of(slow=0.2, fast=0.1)
+    table["unsure"] = {**table["fast"], "ttft_s": Ranged(0.05)}
+    (line,) = comparison.verdict(table)
+    assert "fast is best with 100 ms, 50 % less than slow" in line
+    assert line.endswith("; unsure 50.0 ms, not validated")
+    table["unsure"]["ttft_s"] = Ranged(0.15)  # no better, and so no rival either
+    assert comparison.verdict(table) == comparison.verdict(table_of(slow=0.2, fast=0.1))
+
+
 def test_equals_have_no_best():
     assert comparison.best(table_of(a=0.1, b=0.1), "ttft_s") is None
 

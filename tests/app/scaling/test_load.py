@@ -9,7 +9,7 @@ import pytest
 
 from app.question.hours import DAY
 from app.question.question import Question
-from app.scaling.load import DAY_S, requests_of
+from app.scaling.load import DAY_S, MOST_UNASKED, clock, requests_of, within_reason
 from app.simulation.trace_file import Trace
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation import Requests
@@ -85,3 +85,20 @@ def test_what_cannot_be_a_day_is_refused():
         traced(short, day=(1.0,) * 24)
     with pytest.raises(InvalidValue, match="24 numbers"):
         traced(HOUR, day=(1.0,) * 23)
+
+
+def test_a_day_of_too_many_requests_is_cut_unless_it_is_asked_for():
+    busy = replace(RATE, rate=20.0)
+    cut, note = within_reason(busy)
+    assert cut.requests == MOST_UNASKED and "1,104,480 requests" in note and "7:00" in note
+    assert tuple(map(float, cut.day)) == DAY[7:] + DAY[:7]
+    arrival_s = requests_of(cut, {}, by_day=True).requests.arrival_s
+    assert len(arrival_s) == MOST_UNASKED
+    early, late = np.histogram(arrival_s, bins=[0.0, 3600.0, 7200.0])[0]
+    assert late > 1.2 * early  # the load rises
+    for asked in (RATE, replace(busy, day=DAY), replace(busy, requests=500_000)):
+        assert within_reason(asked) == (asked, "")
+
+
+def test_a_time_of_the_day_is_written_as_a_clock_shows_it():
+    assert [clock(at) for at in (0.0, 28_800.0, 99.6)] == ["0:00:00", "8:00:00", "0:01:40"]

@@ -142,3 +142,18 @@ def test_a_release_older_than_the_device_is_refused_whatever_is_asked():
         for named in ({"engine": "trtllm 0.16"}, {"engine": "trtllm", "engine_version": "0.16"}):
             with pytest.raises(UnsupportedEngine, match=r"0\.17 is the first release"):
                 resolve(Question(model="meta-llama/Llama-3.1-8B", system="b200", **named, **load))
+
+
+@pytest.mark.parametrize(
+    ("weights", "system", "runs"),
+    [
+        ("fp8", "a100-sxm4-80gb", "bf16"), ("nvfp4", "h100-sxm5-80gb", "bf16"),
+        ("mxfp4", "mi300x-192gb", "bf16"), ("fp8", "h100-sxm5-80gb", ""),
+        ("nvfp4", "b200-sxm-180gb", ""), ("bf16", "a100-sxm4-80gb", ""),
+    ],
+)  # fmt: skip
+def test_weights_that_are_only_stored_in_their_format_are_named_once(weights, system, runs):
+    question = Question(model=PUBLISHED, weights=weights, system=system)
+    said = [note for note in resolve(question).notes if "unpacked" in note]
+    assert len(said) == bool(runs)
+    assert all(note.startswith(f"{weights} weights are unpacked to {runs} ") for note in said)
