@@ -203,13 +203,13 @@ def _with_other_down(op: Op, bank: Experts, up: float, down: float) -> Op:
 def _gathers(block: Mixture, frame: DeviceFrame) -> Mask:
     """Whether all ranks' tokens are gathered over dp, instead of an all-to-all over ep.
 
-    The choice is whichever moves fewer bytes: a gather brings dp ranks' tokens everywhere; an
-    all-to-all, for which a rank's tokens are split over its tp devices, sends them to at most top_k
-    devices.
+    The choice is whichever moves fewer bytes where ranks hold equally many tokens, since engines
+    make it at their launch: a gather brings dp ranks' tokens everywhere; an all-to-all, for which a
+    rank's tokens are split over its tp devices, sends them to at most top_k devices.
     """
     par = frame.par
-    scattered = frame.tokens / par.tp * np.minimum(block.reached, par.ep)
-    return ~((number(par.ep) > 1) & (scattered < frame.of_all_ranks))
+    sent = np.minimum(block.reached, par.ep) / number(par.tp)
+    return ~((number(par.ep) > 1) & (sent < number(par.dp)))
 
 
 def _gathered(block: Mixture, frame: DeviceFrame) -> Num:
