@@ -24,7 +24,7 @@ settings.load_profile("repeatable")
 
 # An empty folder for user data and caches, set before any test could be collected with the real
 # one.
-_USER = tempfile.TemporaryDirectory(prefix="ridgeline-tests-")
+_USER = tempfile.TemporaryDirectory(prefix="ridgeline-tests-", ignore_cleanup_errors=True)
 os.environ.pop("RIDGELINE_DATA", None)
 for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
     os.environ[variable] = str(Path(_USER.name) / variable.lower())

@@ -58,7 +58,12 @@ def box(key: str, place: Any = st) -> dict[str, Any]:
         st.session_state[f"{key}_box"] = shown
         st.session_state[before] = shown
     text = place.text_input(
-        phrase.label, key=f"{key}_box", max_chars=200, placeholder=phrase.say, help=phrase.help
+        phrase.label,
+        shown,  # also without the message that sets it, which a quick change of page may drop
+        key=f"{key}_box",
+        max_chars=200,
+        placeholder=phrase.say,
+        help=phrase.help,
     ).strip()
     if text != shown:
         texts = {**(texts if key == "lengths" else {}), **_parsed(key, text)}
