@@ -20,7 +20,7 @@ from genz_core.eager import eager_engine, mean_of
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.latency.measured_operators import OperatorPoints
-from genz_core.latency.parameters import GemmParameters
+from genz_core.latency.parameters import GemmParameters, describe
 from genz_core.latency.profile import LatencyProfile
 from genz_core.types import System
 from hardware_db import engine_schema, profile_schema, user_files
@@ -195,15 +195,15 @@ def _every_product(profile: LatencyProfile, suite: Suite) -> LatencyProfile:
     measured, day = profile.parameters["gemm"]["bf16"], profile.fits["gemm.bf16"].date
     rows = [result for result in suite.results_of("gemm") if result.dims["m"] == 1]
     assert isinstance(measured, GemmParameters)
-    reached = max(result.moved / result.median_s for result in rows) / suite.memory_bytes_per_s
+    fastest = max(result.moved / result.median_s for result in rows)
+    bounds = next(at for at in describe(GemmParameters) if at.name == "memory_efficiency")
+    reached = min(max(fastest / suite.memory_bytes_per_s, bounds.low), bounds.high)
     formats, fits = dict(profile.parameters["gemm"]), dict(profile.fits)
     for fmt, constants in profile.parameters["gemm"].items():
         if fits[f"gemm.{fmt}"].tier == "measured":
             continue
         assert isinstance(constants, GemmParameters)
-        formats[fmt] = replace(
-            constants, memory_efficiency=min(reached, 1.0), overlap=measured.overlap
-        )
+        formats[fmt] = replace(constants, memory_efficiency=reached, overlap=measured.overlap)
         source = "memory efficiency and overlap of matrix products measured here, others typical"
         fits[f"gemm.{fmt}"] = replace(
             profile.fits[f"gemm.{fmt}"], tier="measured", data_set=source, date=day

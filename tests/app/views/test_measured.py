@@ -33,11 +33,13 @@ def test_predicted_beside_measured_shows_bars_parity_and_findings():
     assert cards(app) == {"Prefill, measured": "493 ms", "Prefill, wall time": "494 ms"}
     assert len(app.get("plotly_chart")) == 3
     assert any("Norms in prefill reach" in text.value for text in app.markdown)
-    assert any("80 % interval, 4" in c.value for c in app.caption)
+    assert any("lies above the 80 % interval, 3" in c.value for c in app.caption)
     behind, worst = (table.value for table in app.dataframe)
-    assert behind["operator"].iloc[0] == "q_norm" and "rmsnorm" in behind["kernels"].iloc[0]
+    assert behind["operator"].iloc[0] == "gate_up_proj"
+    (norms,) = behind["kernels"][behind["operator"] == "q_norm"]
+    assert "rmsnorm" in norms
     assert any("busy for 493 ms" in c.value and "99 % of" in c.value for c in app.caption)
-    assert worst["name"].iloc[0] == "down_proj" and len(worst) <= 10
+    assert worst["name"].iloc[0] == "gate_up_proj" and len(worst) <= 10
     assert worst["inside 80 %"].iloc[0] == "no" and worst["80 %"].iloc[0].endswith(" ms")
     assert "matched by" in str(app.dataframe[1].proto.columns), "explained columns have plain names"
 
