@@ -223,7 +223,8 @@ def test_products_of_narrow_weights_are_fed_as_products_were_measured(calibrated
     gemm = calibrated.system.latency.parameters["gemm"]
     rows = [one for one in calibrated.suite.results_of("gemm") if one.dims["m"] == 1]
     reached = max(one.moved / one.median_s for one in rows) / calibrated.suite.memory_bytes_per_s
-    assert gemm["int8_weight_only"].memory_efficiency == pytest.approx(min(reached, 1.0))
+    within = min(max(reached, 0.2), 1.0)  # the bounds of the constant
+    assert gemm["int8_weight_only"].memory_efficiency == pytest.approx(within)
     assert gemm["int8_weight_only"].overlap == gemm["bf16"].overlap
     assert gemm["int8_weight_only"].launch_s != gemm["bf16"].launch_s
 
