@@ -6,7 +6,7 @@ import numpy as np
 
 import hardware_db
 from app.accuracy.tables import Row, grouped
-from app.answers.columns import ends
+from app.answers.column import ends
 from app.scenario import points_file
 from genz_core.calibration.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.answers.columns import COLUMNS, ends
+from app.answers.column import ends
+from app.answers.columns import COLUMNS
 from genz_core.common.cells import spreadsheet_cell
 
 if TYPE_CHECKING:

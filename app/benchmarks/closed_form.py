@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from app.answers.columns import ends
+from app.answers.column import ends
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.levels import at_level
 from app.benchmarks.load import RunLoad

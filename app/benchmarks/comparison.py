@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from app.answers.columns import COLUMNS, Column
+from app.answers.column import Column
+from app.answers.columns import COLUMNS
 from app.benchmarks import names
 from app.benchmarks.closed_form import RATES, Predicted, Prediction, predict
 from app.benchmarks.deployment import Deployment

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from app.answers.columns import COLUMNS, Column
+from app.answers.column import Column
+from app.answers.columns import COLUMNS
 from app.benchmarks.curve import Curve
 from app.charts.figure import Figure, Trace
 from app.charts.parts import band, dots, line, ring, time_axis

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.answers.columns import COLUMNS, Column
+from app.answers.column import Column
+from app.answers.columns import COLUMNS
 from app.charts.figure import Figure
 from app.charts.labels import wrapped
 from app.charts.parts import guide_upwards, lay_bars, line, lying_bars, time_axis

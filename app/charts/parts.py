@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from app.answers.columns import in_words
+from app.answers.column import in_words
 from app.charts.figure import Figure, Trace, bar, scatter
 from app.charts.style import CLEAR, Look, blank, log_ticks, translucent
 from app.scenario.intervals import Ranged

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from app.answers.columns import COLUMNS, Column, ends
+from app.answers.column import Column, ends
+from app.answers.columns import COLUMNS
 from app.charts import labels
 from app.charts.figure import Figure, Trace
 from app.charts.parts import (

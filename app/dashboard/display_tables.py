@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS, Column, ends
+from app.answers.column import Column, ends
+from app.answers.columns import COLUMNS
 from app.charts.style import KIND_NAMES
 from app.dashboard.widgets import draw_table
 from app.scenario import intervals

@@ -7,7 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.answers.columns import COLUMNS, ends
+from app.answers.column import ends
+from app.answers.columns import COLUMNS
 from app.dashboard import caches, load_curves, sidebar
 from app.dashboard.load_curves import Load, as_batch
 from app.dashboard.page_texts import page_text

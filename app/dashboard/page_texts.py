@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from app.answers.columns import WRITERS, in_words
+from app.answers.column import WRITERS, in_words
 
 
 def page_text(name: str, **figures: object) -> str:
@@ -15,7 +15,7 @@ def page_text(name: str, **figures: object) -> str:
 
 
 class _WithUnits(Formatter):
-    """Writes numbers in units of `app.answers.columns`, too: {wait_s:s} as "30.0 ms"."""
+    """Writes numbers in units of `app.answers.column`, too: {wait_s:s} as "30.0 ms"."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """A number in its unit, anything else as usual."""

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.answers.columns import COLUMNS, Column, ends
+from app.answers.column import Column, ends
+from app.answers.columns import COLUMNS
 from app.answers.table import Table
 from app.scenario import served_rows, sharing
 from app.scenario.intervals import Ranged

@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from app.answers.columns import THROUGHPUT_ENDS
+from app.answers.column import THROUGHPUT_ENDS
 from app.decide.axes import Axis, frontier
 from app.decide.measured_loads import MeasuredLoad, bases, measured_loads, nearest
 from app.planning.candidates import economy_columns, latency_columns

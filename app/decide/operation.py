@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import genz_core
-from app.answers.columns import THROUGHPUT_ENDS
+from app.answers.column import THROUGHPUT_ENDS
 from app.planning import demand
 from app.question.validity import has_pool
 from app.scenario import served_rows, sharing

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from app.answers.columns import COLUMNS, ends
+from app.answers.column import ends
+from app.answers.columns import COLUMNS
 from app.answers.table import to_json
 from app.decide import svg
 from app.decide.axes import ACROSS, UPWARDS

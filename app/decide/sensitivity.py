@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import hardware_db
-from app.answers.columns import COLUMNS, Column
+from app.answers.column import Column
+from app.answers.columns import COLUMNS
 from app.planning.targets import Target
 from app.question.validity import has_pool
 from app.scenario.pools import with_systems

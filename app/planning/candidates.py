@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.answers.columns import PERCENTILES
+from app.answers.latencies import PERCENTILES
 from app.planning import demand
 from app.planning.families import Family
 from app.planning.targets import FIGURES

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.answers.columns import ends
+from app.answers.column import ends
 from app.planning.answer import Answer
 from app.planning.candidates import CHOICES, FACTS, Candidates
 from app.planning.demand import trace_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.answers.columns import PERCENTILES
+from app.answers.latencies import PERCENTILES
 from app.planning import demand
 from app.planning.candidates import CHOICES, Candidates
 from app.planning.families import Family

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.answers.columns import ends
+from app.answers.column import ends
 from app.planning.sweep_axes import NUMERIC, STRUCTURAL, Block
 from app.question import comparison
 from app.question.parameters import PARAMETERS

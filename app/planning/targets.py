@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.answers.columns import COLUMNS, PERCENTILES, Column
+from app.answers.column import Column
+from app.answers.columns import COLUMNS
+from app.answers.latencies import PERCENTILES
 from app.question.literals import did_you_mean, near
 from app.wording import quantities
 from genz_core.errors import InvalidValue

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import hardware_db
-from app.answers.columns import THROUGHPUT_ENDS, ends
+from app.answers.column import THROUGHPUT_ENDS, ends
 from app.question import comparison
 from app.question.evidence import Evidence, texts_by_row
 from app.wording import quantities

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.answers.columns import THROUGHPUT_ENDS, ends
+from app.answers.column import THROUGHPUT_ENDS, ends
 from app.question import comparison
 from app.question.query import Sources
 from app.scenario import intervals

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.answers.columns import COLUMNS, ends
+from app.answers.column import ends
+from app.answers.columns import COLUMNS
 from app.answers.table import Table, TableFormat, render
 from app.question.query import Query
 from app.scenario import served_rows, sharing, summary

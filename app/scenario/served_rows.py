@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import genz_core
-from app.answers.columns import THROUGHPUT_ENDS
+from app.answers.column import THROUGHPUT_ENDS
 from app.answers.table import Table, later
 from app.question import comparison
 from app.question.evidence import Evidence

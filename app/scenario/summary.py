@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.answers.columns import ends
+from app.answers.column import ends
 from app.answers.table import Table, later
 from app.question import comparison
 from app.question.evidence import Evidence

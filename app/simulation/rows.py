@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.answers import columns
+from app.answers import latencies
 from app.scenario import cache_tiers, pools
 from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED, Run
@@ -16,7 +16,7 @@ from genz_core.types import Array
 
 #: Titles of latencies by column name, in the order of a request's life.
 LATENCIES: Mapping[str, str] = {
-    name: columns.LATENCIES[name].head for name in ("queue", "ttft", "tpot", "itl", "e2e")
+    name: latencies.LATENCIES[name].head for name in ("queue", "ttft", "tpot", "itl", "e2e")
 }
 STATISTICS = ("mean", *(f"p{percent}" for percent in PERCENTILES))
 _RATES = (

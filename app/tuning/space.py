@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.answers.columns import ends
+from app.answers.column import ends
 from app.benchmarks.levels import quantile
 from app.planning.demand import lengths
 from app.planning.space import formats

@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, ends
+from app.answers.column import THROUGHPUT_ENDS, ends
+from app.answers.columns import COLUMNS
 from app.charts import serving
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card

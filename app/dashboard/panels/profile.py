@@ -6,7 +6,7 @@ from math import nan
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import in_words
+from app.answers.column import in_words
 from app.charts import kernels as kernel_charts
 from app.dashboard import display_tables, export
 from app.dashboard.page_texts import page_text

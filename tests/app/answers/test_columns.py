@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import ridgeline
 
-from app.answers.columns import COLUMNS, LATENCIES, ends
+from app.answers.column import ends
+from app.answers.columns import COLUMNS
+from app.answers.latencies import LATENCIES
 from app.benchmarks.comparison import PERCENTS, RATES
 from app.dashboard import load_curves
 from app.fleets import report

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hardware_db
-from app.answers.columns import ends
+from app.answers.column import ends
 from app.answers.table import TableFormat, folded, render
 from app.dashboard import caches, display_tables, load_curves
 from app.question import comparison
