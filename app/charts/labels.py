@@ -18,11 +18,8 @@ NARROW, NARROWEST = (270.0, 280.0), (204.0, 320.0)
 #: Width [px] of a chart on a telephone, and least width of the plot area beside bar names.
 TELEPHONE, BESIDE_NAMES = 358.0, 180.0
 _LINE, _GAP = 14.0, 4.0
-#: Where a label stands beside its point, in order: side and lift [px] by Plotly's name.
-_PLACES: Mapping[str, tuple[str, float]] = {
-    "top right": ("right", 0.0),
-    "top left": ("left", 0.0),
-}
+#: Where a label stands beside its point, in order: the side by Plotly's name.
+_PLACES: Mapping[str, str] = {"top right": "right", "top left": "left"}
 #: Widths of letters [em], those of DejaVu Sans rounded up; Verdana's are the same within 0.03.
 #: Source: the advances in DejaVuSans.ttf 2.37, https://dejavu-fonts.github.io.
 _EM: Mapping[str, float] = {
@@ -63,8 +60,8 @@ class Room:
         for x, y, word in zip(trace["x"], trace["y"], trace["text"], strict=True):
             free = (
                 place
-                for place, (side, lift) in _PLACES.items()
-                if word and self.claim(x, y, word, size, side, lift)
+                for place, side in _PLACES.items()
+                if word and self.claim(x, y, word, size, side)
             )
             place = next(free, "")
             words.append(word if place else "")
