@@ -61,8 +61,8 @@ _CHANGED = f"""before => {{
 class Change:
     """A change of an input.
 
-    label: of the box, "" for buttons.  values: texts to type, or buttons to click, one after
-    another.
+    label: of the box or slider, "" for buttons.  values: texts to type, keys to press on a slider,
+    or buttons to click, one after another.
     prices: whether the change needs new prices.
     """
 
@@ -144,8 +144,7 @@ CASES = (
         "compare",
         {"model": "Qwen/Qwen3-235B-A22B", "systems": _SYSTEMS, "devices": "1:64",
          "engine": "vllm"},
-        (Change("target as a guide", "Targets as guides",
-                ("tpot < 20ms", "tpot < 30ms", "tpot < 40ms"), False),),
+        (Change("speed", "Minimum tokens/s per user", ("ArrowRight",) * 3, False),),
         "points without queueing",
     ),
     Case(
@@ -156,7 +155,7 @@ CASES = (
     Case(
         "plan",
         {"part": "Economics", "model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 16},
-        (Change("rent", "Rent [$/h a device]", ("2", "3", "4"), False), _BATCH),
+        (Change("API price", "API price, output [$/Mtok]", ("2", "3", "4"), False), _BATCH),
     ),
     Case(
         "compare",
@@ -226,14 +225,17 @@ def _change(tab: Any, server: Served, label: str, value: str) -> Spent:
     is idle.
     """
     before = tab.evaluate(_SAID)[1]
-    if label:
+    key = value if value.startswith("Arrow") else "Enter"
+    if not label:
+        box = tab.get_by_role("radio", name=value, exact=True).first
+    elif key != "Enter":
+        box = tab.get_by_role("slider", name=label)
+    else:
         box = tab.get_by_label(label, exact=True).first
         box.fill(value)
-    else:
-        box = tab.get_by_role("radio", name=value, exact=True).first
     with Clock(server) as clock:
         if label:
-            box.press("Enter")
+            box.press(key)
         else:
             box.click()
         tab.wait_for_function(_CHANGED, arg=before)

@@ -25,6 +25,15 @@ NAMED = """() => {
     return one.getAttribute('aria-label') || label || one.textContent || '';
 }"""
 
+#: Draw the component of the completions again, as a run of the page's script does.
+REDRAWN = """async () => {
+    const list = document.getElementById('question-words');
+    const script = performance.getEntriesByType('resource').find(
+        one => one.name.includes('completion'));
+    const draw = (await import(script.name)).default;
+    const data = {box: 'question_line', opener: 'question_type', words: ['users']};
+    draw({parentElement: list.parentElement, data});
+}"""
 
 #: Presses of Tab after which a page counts as impossible to traverse.
 MOST = 120
@@ -84,6 +93,7 @@ def test_model_and_engine_are_reached_and_changed(open_page):
 def test_the_strip_is_reached_typed_in_and_answered_within_ten_tabs(open_page):
     page = open_page()
     page.wait_for_selector(".st-key-question_type button")
+    page.wait_for_function("() => window.tabBeginsAtQuestion")
     tabbed_to(page, "Type a question", most=10)
     page.keyboard.press("Enter")
     box = page.get_by_label("Question", exact=True)
@@ -99,6 +109,17 @@ def test_the_strip_is_reached_typed_in_and_answered_within_ten_tabs(open_page):
     page.keyboard.press("Enter")
     page.wait_for_selector("h1:has-text('Qwen3-8B')")
     assert "concurrency=23" in page.url
+
+
+def test_completions_stay_open_while_the_page_is_drawn_again(open_page):
+    page = open_page()
+    page.get_by_role("button", name="Type a question").click()
+    page.wait_for_function("() => document.activeElement.getAttribute('aria-label') === 'Question'")
+    page.keyboard.type("23 us")
+    option = page.get_by_role("option", name="users", exact=True)
+    option.wait_for()
+    page.evaluate(REDRAWN)
+    assert option.is_visible()
 
 
 @pytest.mark.slow

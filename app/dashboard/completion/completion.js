@@ -14,6 +14,7 @@ export default function ({ parentElement, data }) {
   list.setAttribute("aria-label", "Completions");
   list.hidden = true;
   parentElement.replaceChildren(list);
+  const redrawn = input.getAttribute("aria-expanded") === "true";
   input.setAttribute("role", "combobox");
   input.setAttribute("aria-autocomplete", "list");
   input.setAttribute("aria-controls", list.id);
@@ -77,6 +78,7 @@ export default function ({ parentElement, data }) {
   input.addEventListener("input", typed);
   input.addEventListener("keydown", press, true);
   input.addEventListener("blur", close);
+  if (redrawn) open();  // the page was drawn again while its list was open
   return () => {
     input.removeEventListener("input", typed);
     input.removeEventListener("keydown", press, true);
