@@ -16,7 +16,7 @@ import numpy as np
 from app.calibration import from_one_run
 from app.calibration.machine import ThisMachine, calibrate
 from app.question.question import Question
-from app.scenario.scenario import Resolved, asking, resolve_objects
+from app.scenario.scenario import Resolved, asking, resolve
 from app.simulation.run import run
 from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.errors import InvalidValue
@@ -126,7 +126,8 @@ def deployment(machine: ThisMachine) -> Resolved:
     was calibrated without a server.  Even a short delay makes the next request of a closed loop
     miss the step after an answer.
     """
-    return resolve_objects(Question(), own_server.CONFIG, machine.system, machine.engine, {})
+    objects = {"model": own_server.CONFIG, "system": machine.system, "engine": machine.engine}
+    return resolve(Question(), objects)
 
 
 def measure(

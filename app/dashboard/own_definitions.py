@@ -16,13 +16,13 @@ import hardware_db
 import model_registry
 from app.dashboard import visitor
 from app.dashboard.widgets import say_error
-from app.scenario.setup import Setup, parse_config
+from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.errors import InvalidValue, RidgelineError
 from model_registry.finding.gguf import MAGIC
 from model_registry.finding.gguf_config import gguf_config
 from model_registry.finding.hub import hub_id
-from model_registry.finding.sources import cached_config, hub_config, shipped_page
+from model_registry.finding.sources import cached_config, hub_config, json_object, shipped_page
 
 Kind = Literal["models", "systems"]
 #: The name under which a definition is selected, or the reason why it has none.
@@ -89,7 +89,7 @@ def add(kind: Kind, name: str, content: bytes | str) -> str:
     """Check a definition and store it for the session; returns the name by which it is selected."""
     words = _decoded(name, content)
     if kind == "models":
-        config = parse_config(words)
+        config = json_object(words)
         model_registry.load(config)
         label = f"{name or config.get('model_type', 'model')}{OWN}"
     else:

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import hardware_db
+from app.measuring.best_runs import own_format, slug_of
 from app.planning.families import Family
 from app.planning.space import DEGREES
 from app.question.question import Question
-from genz_core.deployment import bulk_format
 from genz_core.types import Array
 from hardware_db.tables import table
-from model_registry import load
 
 #: How well measurements cover a point, the best first.
 BASES = ("measured", "interpolated", "extrapolated", "not measured")
@@ -62,20 +60,10 @@ def _by_family() -> Mapping[tuple[str, str, str], list[tuple[str, MeasuredLoad]]
     """Every measured serving row with the format of its weights, by model, system and engine."""
     found: dict[tuple[str, str, str], list[tuple[str, MeasuredLoad]]] = {}
     for row in table("measurements", "serving"):
-        key = (row["model"].casefold(), _slug(row["system"]), row["engine"])
-        weights = row["weights"] or _own_format(row["model"])
+        key = (row["model"].casefold(), slug_of(row["system"]), row["engine"])
+        weights = row["weights"] or own_format(row["model"])
         found.setdefault(key, []).append((weights, _of_row(row)))
     return found
-
-
-@lru_cache(maxsize=64)
-def _slug(system: str) -> str:
-    return hardware_db.load(system).slug
-
-
-@lru_cache(maxsize=256)
-def _own_format(model: str) -> str:
-    return bulk_format(load(model))
 
 
 def _of_row(row: Mapping[str, str]) -> MeasuredLoad:

@@ -35,10 +35,6 @@ class Fleet(DocumentTable):
     def _document(self) -> dict[str, Any]:
         return report.document(self.answer)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The whole question and answer, as `ridgeline fleet --json` prints it."""
-        return dict(self._document)
-
     def __repr__(self) -> str:
         shown = report.shown_rows(self._document)
         return f"{report.headline(self._document)}\n{first_rows(shown, len(shown))}"

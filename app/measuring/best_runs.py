@@ -37,8 +37,8 @@ def best_served(
     rows = (
         row
         for row in _of_model(model)
-        if _slug(row["system"]) == system
-        and (row["weights"] or _own_format(row["model"])) == weights
+        if slug_of(row["system"]) == system
+        and (row["weights"] or own_format(row["model"])) == weights
         and int(row["tp"] or 1) * int(row["dp"] or 1) <= devices
         and all(_near(float(row[name]), size) for name, size in sizes.items())
     )
@@ -58,7 +58,7 @@ def best_step(
         row
         for row in table("measurements", "published")
         if row["phase"] == phase and row["model"].casefold() == model.casefold()
-        and _slug(row["system"]) == system and int(row["devices"] or 1) <= devices
+        and slug_of(row["system"]) == system and int(row["devices"] or 1) <= devices
         and int(float(row["batch"] or 1)) == batch and _near(_tokens(row), tokens)
     )  # fmt: skip
     return _least((float(row["measured_s"]), row["citation"].partition(" | ")[0]) for row in rows)
@@ -92,7 +92,8 @@ def _of_model(model: str) -> tuple[Mapping[str, str], ...]:
 
 
 @lru_cache(maxsize=128)
-def _slug(system: str) -> str:
+def slug_of(system: str) -> str:
+    """The slug of a system by one of its names, "" for an unknown one."""
     try:
         return hardware_db.load(system).slug
     except RidgelineError:
@@ -100,7 +101,8 @@ def _slug(system: str) -> str:
 
 
 @lru_cache(maxsize=128)
-def _own_format(model: str) -> str:
+def own_format(model: str) -> str:
+    """The format of most weights of a model's checkpoint, "" for an unknown model."""
     try:
         return bulk_format(model_registry.load(model))
     except RidgelineError:

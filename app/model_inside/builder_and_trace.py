@@ -69,7 +69,7 @@ def keep_trace(setup: Setup, progress: Progress, cancelled: Cancel) -> None:
     traced_model(setup)
 
 
-def _source(setup: Setup) -> str | dict[str, Any]:
+def _source(setup: Setup) -> str | Mapping[str, Any]:
     return source_of(setup.scenario.model, setup.model_config)
 
 

@@ -26,7 +26,7 @@ from app.scenario.scenario import (
     basis,
     find_system,
     rent_of,
-    resolve_objects,
+    resolve,
 )
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
@@ -276,8 +276,9 @@ def _resolved(
     question = replace(
         query.question, system=_named(system), engine=engine, weights=weights, kv=kv, **none
     )
-    model = query.named("model")
-    resolved = resolve_objects(question, model, system, engine, question.precisions)
+    resolved = resolve(
+        question, {"model": query.named("model"), "system": system, "engine": engine}
+    )
     check_generates(resolved.model, "a plan")
     if complaint := context_complaint(resolved.model, *demand.longest(query)):
         raise InvalidValue(complaint)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ BRIEF = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Planned(DocumentTable):
     """The planner's answer.
 
@@ -41,7 +42,7 @@ class Planned(DocumentTable):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        return list(self.to_dict()["plans"])
+        return list(self._document["plans"])
 
     @property
     def best(self) -> dict[str, Any] | None:
@@ -56,14 +57,14 @@ class Planned(DocumentTable):
         Raises:
             InvalidValue: an unknown kind, no plan, or no plan that the kind supports.
         """
-        return bundle(self.to_dict(), kind, at)
+        return bundle(self._document, kind, at)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The question and the complete answer, as `ridgeline plan --json` prints it."""
+    @cached_property
+    def _document(self) -> dict[str, Any]:
         return document(self.answer)
 
     def __repr__(self) -> str:
-        named = self.to_dict()
+        named = self._document
         if not named["plans"]:
             said = "; ".join(change["words"] for change in named["changes"])
             return f"{none_words(named)}{f'; one would with {said}' if said else ''}"

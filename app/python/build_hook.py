@@ -15,6 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _SOURCES = {".py", ".pyi", ".typed"}
 _OURS = Path("app", "python", "ridgeline")
+_HOOK = Path("app", "python", "build_hook.py")
 
 
 class BuildHook(BuildHookInterface[Any]):
@@ -29,9 +30,7 @@ class BuildHook(BuildHookInterface[Any]):
         for package in names.PACKAGES:
             for source in sorted((root / package).rglob("*.*")):
                 at = source.relative_to(root)
-                if source.suffix not in {".py", ".pyi", ".typed"} or at == Path(
-                    "app/python/build_hook.py"
-                ):
+                if source.suffix not in _SOURCES or at == _HOOK:
                     continue
                 at = at.relative_to(_OURS) if at.is_relative_to(_OURS) else at
                 draft = Path(self.draft, at)

@@ -8,6 +8,7 @@ serving replicas is binomial, and all requests in flight on a lost replica miss 
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from app.question.query import Query
 from app.scaling import losses
 from app.scaling.fleet_run import Deployed, FleetRun
 from app.scaling.start import Start, start_of
-from app.scenario.results import ResultTable
+from app.scenario.results import DocumentTable
 from app.scenario.scenario import Resolved
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
@@ -56,8 +57,8 @@ class Tried:
         return self.run(replicas).good_share if replicas > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Available(ResultTable):
+@dataclass(frozen=True)
+class Available(DocumentTable):
     """The result of `availability`.
 
     share: requested share of requests.  lost: number of lost replicas that must be tolerated.
@@ -77,14 +78,46 @@ class Available(ResultTable):
     average: int | None
     most: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """The question and the answer, SI units, as `ridgeline availability --json` prints it."""
-        return document(self)
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return {
+            **self.tried.deployed.document(),
+            "share": self.share,
+            "lost": self.lost,
+            "mtbf_s": self.mtbf_s if math.isfinite(self.mtbf_s) else None,
+            "replace_s": self.replace_s,
+            "startup_s": self.start.seconds,
+            "startup": list(self.start.parts),
+            "unavailable": self.gone,
+            "cut_off": cut_off(self.tried, self.bare, self.mtbf_s),
+            "replicas": self.bare,
+            "replicas_with_lost": self.bare + self.lost,
+            "replicas_on_average": self.average,
+            "rows": self.rows,
+            "sentences": sentences(self),
+            "not_validated": UNVALIDATED,
+        }
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per number of replicas."""
-        return rows(self)
+        """One row per number of replicas from the smallest to the answer, plus one."""
+        last = max(self.bare + self.lost, self.average or 0) + 1
+        rent = self.tried.deployed.rent_usd_per_hour
+        made = []
+        for number in range(max(self.bare - 1, 1), last + 1):
+            each = self.tried.deployed.devices * number
+            made.append(
+                {
+                    "replicas": number,
+                    "devices": each,
+                    "share": self.tried.share(number),
+                    "share_with_lost": self.tried.share(number - self.lost),
+                    "share_on_average": expected(self.tried, number, self.gone, self.mtbf_s),
+                    "all_there": (1.0 - self.gone) ** number,
+                    "usd_per_month": each * rent * _HOURS_A_MONTH if rent else None,
+                }
+            )
+        return made
 
     def __repr__(self) -> str:
         return "\n".join(sentences(self))
@@ -125,7 +158,7 @@ def availability(
     found = Available(
         tried, share, extras["lost"], gone, mtbf, start, extras["replace_s"], bare, average, most
     )
-    rows(found)  # simulate everything that the rows show now, while it can be cancelled
+    len(found)  # simulate all that its rows show now, while it can be cancelled
     return found
 
 
@@ -182,48 +215,6 @@ def expected(tried: Tried, replicas: int, gone: float, mtbf: float) -> float:
 
 
 # ------------------------------------------------------------------------------- figures
-
-
-def rows(found: Available) -> list[dict[str, Any]]:
-    """One row per number of replicas from the smallest to the answer, plus one."""
-    last = max(found.bare + found.lost, found.average or 0) + 1
-    rent = found.tried.deployed.rent_usd_per_hour
-    made = []
-    for number in range(max(found.bare - 1, 1), last + 1):
-        each = found.tried.deployed.devices * number
-        made.append(
-            {
-                "replicas": number,
-                "devices": each,
-                "share": found.tried.share(number),
-                "share_with_lost": found.tried.share(number - found.lost),
-                "share_on_average": expected(found.tried, number, found.gone, found.mtbf_s),
-                "all_there": (1.0 - found.gone) ** number,
-                "usd_per_month": each * rent * _HOURS_A_MONTH if rent else None,
-            }
-        )
-    return made
-
-
-def document(found: Available) -> dict[str, Any]:
-    """The question and the answer, SI units."""
-    return {
-        **found.tried.deployed.document(),
-        "share": found.share,
-        "lost": found.lost,
-        "mtbf_s": found.mtbf_s if math.isfinite(found.mtbf_s) else None,
-        "replace_s": found.replace_s,
-        "startup_s": found.start.seconds,
-        "startup": list(found.start.parts),
-        "unavailable": found.gone,
-        "cut_off": cut_off(found.tried, found.bare, found.mtbf_s),
-        "replicas": found.bare,
-        "replicas_with_lost": found.bare + found.lost,
-        "replicas_on_average": found.average,
-        "rows": rows(found),
-        "sentences": sentences(found),
-        "not_validated": UNVALIDATED,
-    }
 
 
 def sentences(found: Available) -> list[str]:

@@ -6,6 +6,7 @@ Sizes, targets and prices come from the question; the autoscaler from `policies.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from app.scaling.fleet_run import LATENCIES, PERCENTILES, Deployed, FleetRun
 from app.scaling.load import DAY_S, clock, within_reason
 from app.scaling.policies import NAMES, SOURCES, Scaling
 from app.scaling.start import Start, start_of
-from app.scenario.results import ResultTable
+from app.scenario.results import DocumentTable
 from app.scenario.scenario import Resolved
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
@@ -32,8 +33,8 @@ _WINDOWS, _MOST_POINTS = 24, 2000
 _WORSE, _LEAST_S = 1.1, 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled(ResultTable):
+@dataclass(frozen=True)
+class Scaled(DocumentTable):
     """The results of a load with autoscaled replicas and with a fixed number.
 
     rule: the autoscaler.  start: time to start a replica.  mtbf_s: of a replica, `inf` without
@@ -48,14 +49,38 @@ class Scaled(ResultTable):
     fixed: FleetRun
     stated: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """The question and the answer, SI units, as `ridgeline scale --json` prints it."""
-        return document(self)
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        deployed = self.following.deployed
+        sustained = deployed.capacity.mean
+        rule = {one.name: getattr(self.rule, one.name) for one in fields(Scaling)}
+        return {
+            **deployed.document(),
+            "scaling": {
+                **rule,
+                "name": NAMES[self.rule.policy],
+                "source": SOURCES[self.rule.policy],
+            },
+            "replica": {"open": sustained.open, "requests_per_s": sustained.requests_per_s},
+            "startup_s": self.start.seconds,
+            "startup": list(self.start.parts),
+            "replace_s": self.following.plan.replace_s,
+            "mtbf_s": self.mtbf_s if np.isfinite(self.mtbf_s) else None,
+            "usd_per_device_hour": deployed.rent_usd_per_hour,
+            "following": self.following.figures(),
+            "fixed": {"replicas": self.fixed.plan.initial, **self.fixed.figures()},
+            "suffering": suffering(self),
+            "windows": windows(self),
+            "course": course(self),
+            "sentences": sentences(self),
+            "not_validated": UNVALIDATED,
+        }
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One row each for autoscaled and fixed replicas."""
-        return both_rows(self)
+        ways = {NAMES[self.rule.policy]: self.following, "fixed": self.fixed}
+        return [{"replicas": way, **run.figures()} for way, run in ways.items()]
 
     def to_dataframe(self) -> Any:
         """One row per window of the day."""
@@ -172,12 +197,6 @@ def windows(found: Scaled) -> list[dict[str, Any]]:
     ]
 
 
-def both_rows(found: Scaled) -> list[dict[str, Any]]:
-    """The figures of both deployments, one row each."""
-    ways = {NAMES[found.rule.policy]: found.following, "fixed": found.fixed}
-    return [{"replicas": way, **run.figures()} for way, run in ways.items()]
-
-
 _SHOWN = (
     "good_share", "replica_hours", "most_replicas", "starts", "losses", "held", "usd",
     "usd_per_mtok", *(f"{name}_{p}_s" for name in LATENCIES for p in ("p50", "p95", "p99")),
@@ -226,30 +245,6 @@ def course(found: Scaled) -> dict[str, list[float]]:
     kept = np.unique(np.linspace(0, len(log.time_s) - 1, _MOST_POINTS).astype(int))
     columns = {"time_s": log.time_s, "wanted": log.wanted, "ready": log.ready, "there": log.there}
     return {name: values[kept].tolist() for name, values in columns.items()}
-
-
-def document(found: Scaled) -> dict[str, Any]:
-    """The question and the answer, SI units."""
-    deployed = found.following.deployed
-    sustained = deployed.capacity.mean
-    rule = {one.name: getattr(found.rule, one.name) for one in fields(Scaling)}
-    return {
-        **deployed.document(),
-        "scaling": {**rule, "name": NAMES[found.rule.policy], "source": SOURCES[found.rule.policy]},
-        "replica": {"open": sustained.open, "requests_per_s": sustained.requests_per_s},
-        "startup_s": found.start.seconds,
-        "startup": list(found.start.parts),
-        "replace_s": found.following.plan.replace_s,
-        "mtbf_s": found.mtbf_s if np.isfinite(found.mtbf_s) else None,
-        "usd_per_device_hour": deployed.rent_usd_per_hour,
-        "following": found.following.figures(),
-        "fixed": {"replicas": found.fixed.plan.initial, **found.fixed.figures()},
-        "suffering": suffering(found),
-        "windows": windows(found),
-        "course": course(found),
-        "sentences": sentences(found),
-        "not_validated": UNVALIDATED,
-    }
 
 
 def sentences(found: Scaled) -> list[str]:

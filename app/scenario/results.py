@@ -61,20 +61,23 @@ class ResultTable:
 class DocumentTable(ResultTable):
     """Rows of a document whose entries are attributes: `found.notes` is `to_dict()["notes"]`."""
 
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        raise NotImplementedError
+
     def to_dict(self) -> dict[str, Any]:
         """The document that the command of the same name prints with --json."""
-        raise NotImplementedError
+        return dict(self._document)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        named = self.to_dict()
-        if name not in named:
-            raise AttributeError(f"the answer has no {name!r}; it has {', '.join(named)}")
-        return named[name]
+        if name not in self._document:
+            raise AttributeError(f"the answer has no {name!r}; it has {', '.join(self._document)}")
+        return self._document[name]
 
     def __dir__(self) -> list[str]:
-        return [*object.__dir__(self), *self.to_dict()]
+        return [*object.__dir__(self), *self._document]
 
 
 class ColumnTable(ResultTable):

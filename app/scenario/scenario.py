@@ -39,9 +39,10 @@ from model_registry.finding.sources import ModelSource
 SystemSource = str | Path | Mapping[str, Any]
 #: Factors on a system's resources.
 FACTORS = in_group(WHAT_IF)
+_NAMED = ("model", "system", "engine")
 _PLACING = (
-    "model", "system", "engine", "engine_version", *in_group(FORMATS), *FACTORS, "price",
-    "memory_fraction", "max_num_batched_tokens", "chunked_prefill",
+    *_NAMED, "engine_version", *in_group(FORMATS), *FACTORS, "price", "memory_fraction",
+    "max_num_batched_tokens", "chunked_prefill",
 )  # fmt: skip
 
 
@@ -66,38 +67,19 @@ class Resolved:
 def resolve(question: Question, objects: Mapping[str, Any] | None = None) -> Resolved:
     """Look up model, system and engine.
 
-    objects: model, system or engine given as objects or files, by parameter.
+    objects: model, system or engine that replace the question's names, by parameter: names, files
+    or objects.
 
     Raises:
-        RidgelineError: an unknown name or precision; the message names the near ones.
+        RidgelineError: an unknown name or precision, a file that cannot be read; the message names
+            the near ones.
     """
-    objects = objects or {}
-    model, system, engine = (
-        objects.get(name, getattr(question, name)) for name in ("model", "system", "engine")
-    )
-    return resolve_objects(question, model, system, engine, question.precisions)
-
-
-def resolve_objects(
-    scenario: Question,
-    model: ModelSource | Model,
-    system: SystemSource | System,
-    engine: str | EngineProfile,
-    formats: Mapping[str, str],
-) -> Resolved:
-    """A question with its model, system and engine resolved: names, files or objects.
-
-    formats: number formats that replace the model's, by the names of `Question.precisions`.
-
-    Raises:
-        RidgelineError: an unknown name or precision, a file that cannot be read.
-    """
-    formats = {name: fmt for name, fmt in formats.items() if fmt}
-    if isinstance(model, str) and isinstance(system, str) and isinstance(engine, str):
-        given: dict[str, Any] = {**formats, "model": model, "system": system, "engine": engine}
-        return asking(_kept(placing(scenario, **given), data_folder.stamp()), scenario)
-    loaded = find_model(model, formats)
-    return combined(scenario, loaded, find_system(system), engine=engine)
+    given = {name: getattr(question, name) for name in _NAMED}
+    given |= {name: one for name, one in (objects or {}).items() if name in _NAMED}
+    if all(isinstance(one, str) for one in given.values()):
+        return asking(_kept(placing(question, **given), data_folder.stamp()), question)
+    model = find_model(given["model"], question.precisions)
+    return combined(question, model, find_system(given["system"]), engine=given["engine"])
 
 
 def placing(question: Question, **given: Any) -> Question:
@@ -114,8 +96,8 @@ def placing(question: Question, **given: Any) -> Question:
 @lru_cache(maxsize=64)
 def _kept(question: Question, _stamp: frozenset[tuple[Path, int]]) -> Resolved:
     """A question's names looked up; cached until one of the user's own files changes."""
-    loaded = model_registry.load(question.model, **cast(dict[str, Any], question.precisions))
-    return combined(question, loaded, find_system(question.system))
+    model = find_model(question.model, question.precisions)
+    return combined(question, model, find_system(question.system))
 
 
 def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = None) -> Model:

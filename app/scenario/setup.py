@@ -3,23 +3,21 @@
 It is hashable and serves as the key of every cache; `changed` is the part stored in an address.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import hardware_db
-import model_registry
 from app.question.parameters import PARAMETERS
 from app.question.query import UnknownParameter
 from app.question.question import Question
-from app.scenario.scenario import Resolved, combined, find_system
+from app.scenario.scenario import Resolved, combined, find_model, find_system
 from genz_core.errors import InvalidValue, UnknownModel
 from genz_core.types import Model, System
 from hardware_db.data_folder import overlay
 from model_registry.finding.hub import hub_id
-from model_registry.finding.sources import shipped_page
+from model_registry.finding.sources import json_object, shipped_page
 
 #: Factor on the memory of a device, large enough for anything to fit.
 _ROOMY = 1e6
@@ -97,14 +95,14 @@ def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) ->
         RidgelineError: an unknown name, a hub address without its config, or a config that
             cannot be read.
     """
-    return model_registry.load(source_of(name, config), **dict(precisions))
+    return find_model(source_of(name, config), dict(precisions))
 
 
-def source_of(name: str, config: str) -> str | dict[str, Any]:
+def source_of(name: str, config: str) -> str | Mapping[str, Any]:
     """A model's name, or the config that a visitor uploaded.
 
     Raises:
-        UnknownModel: a hub address without its config.  InvalidValue: as `parse_config`.
+        UnknownModel: a hub address without its config.  InvalidValue: as `json_object`.
     """
     if not config and hub_id(name) and not shipped_page(name):
         raise UnknownModel(
@@ -112,7 +110,7 @@ def source_of(name: str, config: str) -> str | dict[str, Any]:
             name,
             hint="Its config.json is not available here: fetch it from the hub first",
         )
-    return parse_config(config) if config else name
+    return json_object(config) if config else name
 
 
 def system_of(setup: Setup) -> System:
@@ -124,18 +122,3 @@ def system_of(setup: Setup) -> System:
     if setup.system_yaml:
         return hardware_db.load_yaml(setup.system_yaml)
     return find_system(setup.scenario.system)
-
-
-def parse_config(text: str) -> dict[str, Any]:
-    """The mapping in a config.json.
-
-    Raises:
-        InvalidValue: the text is not a JSON object.
-    """
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"the config is not valid JSON: {error}") from None
-    if not isinstance(config, dict):
-        raise InvalidValue("the config is valid JSON but not an object; paste a whole config.json")
-    return config

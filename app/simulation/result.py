@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from app.question.query import Query
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Simulated(DocumentTable):
     """A simulation of individual requests.
 
@@ -52,8 +53,8 @@ class Simulated(DocumentTable):
         """Mean and percentiles [s], one row per latency."""
         return rows.latency_rows(self.run)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The question and every figure, as `ridgeline simulate --json` prints them."""
+    @cached_property
+    def _document(self) -> dict[str, Any]:
         more = {"worth": self.worth.document()} if self.worth else {}
         return {**rows.document(self.run), **more}
 
@@ -75,7 +76,7 @@ class Simulated(DocumentTable):
         return str(pd.DataFrame(self.rows).to_html(index=False, border=0))
 
     def __repr__(self) -> str:
-        named = self.to_dict()
+        named = self._document
         refused = f", {named['refused']:,} refused" if named["refused"] else ""
         lines = {
             "model": named["model"],

@@ -80,13 +80,15 @@ def json_object(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
     """
     if isinstance(source, Mapping):
         return source
-    label = str(source) if isinstance(source, Path) else "the pasted config"
+    label = str(source) if isinstance(source, Path) else "the config"
     try:
         value = json.loads(_text(source) if isinstance(source, Path) else source)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"{label} cannot be read: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"{label} is no JSON ({error}); give the whole config.json") from None
+        raise InvalidValue(
+            f"{label} is not valid JSON ({error}); give the whole config.json"
+        ) from None
     if not isinstance(value, Mapping):
         raise InvalidValue(f"{label} holds a {type(value).__name__}, not a JSON object")
     return value

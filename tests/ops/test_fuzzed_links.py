@@ -21,11 +21,12 @@ from app.measuring.comparison import system_of
 from app.measuring.run_form import run_of_form
 from app.question.question import Question
 from app.scenario import points_file
-from app.scenario.setup import Setup, parse_config, resolve_setup, setup_from
+from app.scenario.setup import Setup, resolve_setup, setup_from
 from app.wording.markdown import plain, without_links
 from genz_core.errors import RidgelineError
 from genz_core.limits import checked_size
 from model_registry.finding.hub import hub_model
+from model_registry.finding.sources import json_object
 from profilers.schema import DeviceInfo
 from tests.app.pages import ROOT, opened
 from tests.draws import cases, seed
@@ -65,7 +66,7 @@ PROBES: dict[str, Probe] = {
         for pin in pinned_scenarios.parsed(json.dumps([{"model": text}]))
     ],
     "an uploaded system": hardware_db.load_yaml,
-    "a pasted config": parse_config,
+    "a pasted config": json_object,
     "the name of a system typed": lambda text: own_definitions.system_yaml(text, {}),
     "the run form's model": _run_of,
     "the run form's further fields": lambda text: run_of_form(["model=gpt2", *text.split()]),

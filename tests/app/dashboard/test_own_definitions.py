@@ -82,8 +82,8 @@ def test_an_uploaded_system_can_be_chosen_and_priced():
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [
-        ("cut.json", json.dumps(TINY)[:120].encode(), "not valid JSON: Unterminated"),
-        ("list.json", b"[1, 2]", "valid JSON but not an object"),
+        ("cut.json", json.dumps(TINY)[:120].encode(), "not valid JSON (Unterminated"),
+        ("list.json", b"[1, 2]", "holds a list, not a JSON object"),
         ("deep.json", b"[" * 100_000, "recursion depth"),
         ("binary.json", b"\xff\xfe\x00", "not UTF-8 text"),
         ("strange.json", b'{"model_type": "never-heard-of"}', "model_type 'never-heard-of'"),
