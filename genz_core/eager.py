@@ -19,7 +19,7 @@ from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.models.model_wrapper import ModelAround
 from genz_core.operators import copy
 from genz_core.symbolic.symbols import number
-from genz_core.types import Graph, Model, Num, Op, Parallelism, Precision, Step
+from genz_core.types import GROWING, Graph, Model, Num, Op, Parallelism, Precision, Step
 
 #: Kernels that eager transformers launches for each operator of a decoder layer, counted in its
 #: source (models/llama/modeling_llama.py, cache_utils.py): a norm with the residual before it (add,
@@ -127,12 +127,8 @@ def masked_attention(groups: Sequence[Op]) -> Op:
         "causal": 0.0,
     }
     figures: dict[str, Any] = {
-        name: sum(number(getattr(op, name)) for op in groups)
-        for name in (
-            "flops", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes",
-            "held_kv_bytes",
-        )
-    }  # fmt: skip
+        name: sum(number(getattr(op, name)) for op in groups) for name in GROWING
+    }
     return replace(groups[0], name=groups[0].kind, dims=dims, **figures)
 
 
