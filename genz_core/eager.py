@@ -113,7 +113,8 @@ def masked_attention(groups: Sequence[Op]) -> Op:
     queries = sum(d["sequences"] * d["new_tokens"] for d in sizes)
     keys = sum(d["sequences"] * (_in_window(d) + d["new_tokens"]) for d in sizes)
     single = queries <= 1.0
-    shared = first["heads"] / first["kv_heads"]
+    # One row takes as long as two, but would be priced as a decode, by another formula.
+    shared = np.maximum(first["heads"] / first["kv_heads"], 2.0)
     rows = np.where(single, shared, np.minimum(queries, _QUERY_ROWS))
     heads = np.where(single, first["kv_heads"], first["heads"])
     dims = {

@@ -211,3 +211,10 @@ def test_more_work_never_takes_less_time(model, axis: str) -> None:
     for others in ((), (beside,)):
         times = [step_s(model, *others, replace(one, **{axis: size})) for size in sizes]
         assert np.all(np.diff(times) >= 0.0)
+
+
+@pytest.mark.parametrize("name", ["HuggingFaceTB/SmolLM2-360M", "microsoft/Phi-3-mini-4k-instruct"])
+def test_a_short_sequence_beside_a_long_one_takes_no_less(name: str) -> None:
+    """With shared keys and without: the kernel is the same for one query and for two."""
+    model, long = model_registry.load(name), Group(1.0, 1.0, 3000.0)
+    assert step_s(model, long) < step_s(model, long, Group(1.0, 1.0, 1.0))
