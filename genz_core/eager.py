@@ -8,16 +8,18 @@ costs (`EagerFacts`) measured by running those pieces alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
+from genz_core.common.memo import ByIdentity
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.models.model_wrapper import ModelAround
 from genz_core.operators import copy
 from genz_core.symbolic.symbols import number
-from genz_core.types import Graph, Model, Num, Op, Parallelism, Precision, Step
+from genz_core.types import GROWING, Graph, Model, Num, Op, Parallelism, Precision, Step
 
 #: Kernels that eager transformers launches for each operator of a decoder layer, counted in its
 #: source (models/llama/modeling_llama.py, cache_utils.py): a norm with the residual before it (add,
@@ -54,6 +56,21 @@ def eager_engine(base: EngineProfile, facts: EagerFacts) -> EngineProfile:
     )
 
 
+def under(scheduler: str, engine: EngineProfile) -> EngineProfile:
+    """An engine under a scheduler that the user chose; "" for its own.
+
+    On a CPU a scheduler that batches continuously is that of `transformers serve`, which computes
+    the attention of a step as `masked_attention`; `generate` batches sequences of one length.
+    """
+    facts = engine.eager
+    if scheduler in ("", "static") or facts is None or not facts.expand_groups:
+        return engine
+    return _SERVED.get(lambda: replace(engine, eager=replace(facts, whole_step=1.0)), engine)
+
+
+_SERVED: ByIdentity[EngineProfile] = ByIdentity()
+
+
 def as_run(model: Model, engine: EngineProfile) -> Model:
     """The model whose graphs are priced: `model`, or its unfused form under an eager engine."""
     if engine.eager is None or isinstance(model, Unfused):
@@ -80,6 +97,47 @@ def cpu_attention(dims: Mapping[str, Num]) -> dict[str, Num]:
     }
 
 
+def masked_attention(groups: Sequence[Op]) -> Op:
+    """One attention of all queries of a step over all its keys.
+
+    Continuous batching lays the sequences of a step side by side, [1, heads, queries, dim], and
+    masks the keys of the others, which the kernel computes nevertheless.  If the step has a single
+    query, the query heads that share keys form the rows of one block.
+    Source: transformers 5.23, generation/continuous_batching/utils.py (`build_attention_mask`) and
+    integrations/sdpa_attention.py (`pack_gqa`, `repeat_kv`).
+
+    groups: the attention of each group of sequences in the same layers.
+    """
+    sizes = [{name: number(size) for name, size in op.dims.items()} for op in groups]
+    first = sizes[0]
+    queries = sum(d["sequences"] * d["new_tokens"] for d in sizes)
+    keys = sum(d["sequences"] * (_in_window(d) + d["new_tokens"]) for d in sizes)
+    single = queries <= 1.0
+    # One row takes as long as two, but would be priced as a decode, by another formula.
+    shared = np.maximum(first["heads"] / first["kv_heads"], 2.0)
+    rows = np.where(single, shared, np.minimum(queries, _QUERY_ROWS))
+    heads = np.where(single, first["kv_heads"], first["heads"])
+    dims = {
+        **groups[0].dims,
+        "sequences": np.where(single, queries, queries / rows),
+        "new_tokens": rows,
+        "cached_tokens": np.maximum(keys - rows, 0.0),
+        "heads": heads,
+        "kv_heads": heads,
+        "window": 0.0,
+        "causal": 0.0,
+    }
+    figures: dict[str, Any] = {
+        name: sum(number(getattr(op, name)) for op in groups) for name in GROWING
+    }
+    return replace(groups[0], name=groups[0].kind, dims=dims, **figures)
+
+
+def _in_window(dims: Mapping[str, Num]) -> Num:
+    window, cached = dims["window"], dims["cached_tokens"]
+    return np.where(window > 0, np.minimum(cached, window), cached)
+
+
 # ------------------------------------------------------------------------------- the graph
 
 
@@ -100,7 +158,8 @@ class Unfused(ModelAround):
         """The fused model's graph of a step, each operator as its unfused kernels."""
         fused = self.model.graph(step, parallelism)
         attention = next((op for op in fused.ops if op.kind == "attention"), None)
-        ops = [kernel for op in fused.ops for kernel in self._kernels(op, attention)]
+        whole = _of_whole_steps(fused.ops) if self.facts.whole_step else fused.ops
+        ops = [kernel for op in whole for kernel in self._kernels(op, attention)]
         note = "kernels as eager transformers launches them: unfused, the cache copied to append"
         return replace(fused, ops=tuple(ops), notes=(*fused.notes, note))
 
@@ -120,6 +179,23 @@ class Unfused(ModelAround):
             yield from _split(op, (1.0, 1.0), ("gate_proj", "up_proj"))
         else:
             yield op
+
+
+def _masked(op: Op) -> bool:
+    """Whether an operator is the attention of a decoder over its own cache."""
+    return op.kind == "attention" and bool(np.all(op.dims["causal"]))
+
+
+def _of_whole_steps(ops: Sequence[Op]) -> Iterator[Op]:
+    """The operators, with one attention in the place of those of every group of sequences."""
+    groups: dict[tuple[str, tuple[int, ...]], list[Op]] = {}
+    for op in filter(_masked, ops):
+        groups.setdefault((op.module, op.layers), []).append(op)
+    for op in ops:
+        if not _masked(op):
+            yield op
+        elif together := groups.pop((op.module, op.layers), None):
+            yield masked_attention(together)
 
 
 def _pieces(op: Op, kernels: int, passes: float) -> Op:

@@ -99,6 +99,8 @@ class EagerFacts:
     with cold caches, as after a product has read its weights through them.
     *_passes: memory traffic of the unfused form over that of the fused one.
     expand_groups: 1 where attention runs as on CPUs, see `genz_core.eager.cpu_attention`.
+    whole_step: 1 where one attention serves all sequences of a step, see
+    `genz_core.eager.masked_attention`.
     """
 
     host_layer_s: float
@@ -108,6 +110,7 @@ class EagerFacts:
     activation_passes: float = 1.0
     append_passes: float = 1.0
     expand_groups: float = 0.0
+    whole_step: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

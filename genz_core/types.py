@@ -269,6 +269,10 @@ class Op:
         return self.weight_bytes * self.far_weights + cache * self.far_kv
 
 
+#: Figures of an operator that grow with its sequences.
+GROWING = (
+    "flops", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes", "held_kv_bytes",
+)  # fmt: skip
 _NUMBERS = (
     "flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes",
     "held_weight_bytes", "held_kv_bytes", "message_bytes", "group", "stride",

@@ -19,14 +19,10 @@ import numpy as np
 
 from genz_core.latency import Pricer
 from genz_core.latency.pricer import decoding
-from genz_core.types import Array, Op
+from genz_core.types import GROWING, Array, Op
 from genz_core.validity import spread
 
 _NUMBER_OF_A_GROUP = re.compile(r"_\d+$")
-#: Sizes of an operator that grow with its sequences.
-_GROWING = (
-    "flops", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes", "held_kv_bytes",
-)  # fmt: skip
 
 
 def share_kernels(ops: Sequence[Op], pricer: Pricer, expected: Array) -> None:
@@ -71,6 +67,6 @@ def _prompts(op: Op, size: int) -> Array:
 
 def _repeated(op: Op, times: Array) -> Op:
     """The operator with this many times its sequences."""
-    sizes = {name: getattr(op, name) * times for name in _GROWING}
+    sizes = {name: getattr(op, name) * times for name in GROWING}
     dims = {**op.dims, "sequences": op.dims["sequences"] * times}
     return replace(op, **sizes, dims=dims)

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import genz_core
 import model_registry
-from genz_core.eager import KERNELS, Unfused, as_run, cpu_attention, eager_engine
+from genz_core.eager import KERNELS, Unfused, as_run, cpu_attention, eager_engine, under
 from genz_core.engine import EagerFacts, EngineProfile
-from genz_core.types import Parallelism, Step, System, Workload
+from genz_core.types import Group, Parallelism, Step, System, Workload
 from genz_core.workload import decode_step, prefill
 
 FACTS = EagerFacts(4e-4, 2e-4, norm_passes=4.0, rope_passes=6.0, activation_passes=3.0)
@@ -141,3 +142,79 @@ def test_a_decode_step_on_a_cpu_stays_one_row() -> None:
     }
     assert cpu_attention(dims)["sequences"] == 3
     assert cpu_attention(dims)["cached_tokens"] == 99
+
+
+# ------------------------------------------------------------------------------- whole steps
+
+CPU_FACTS = replace(FACTS, expand_groups=1.0)
+WHOLE = replace(CPU_FACTS, whole_step=1.0)
+ON_CPU = eager_engine(EngineProfile(), CPU_FACTS)
+
+
+def test_only_a_continuous_scheduler_on_a_cpu_changes_an_engine() -> None:
+    for scheduler, engine in (
+        ("", ON_CPU), ("static", ON_CPU), ("vllm", EngineProfile()),
+        ("vllm", eager_engine(EngineProfile(), FACTS)),
+    ):  # fmt: skip
+        assert under(scheduler, engine) is engine
+    served = under("vllm", ON_CPU)
+    assert served.eager == WHOLE
+    assert replace(served, eager=CPU_FACTS) == ON_CPU
+    assert under("vllm", ON_CPU) is served, "so that its tables are found again"
+
+
+def step_s(model, *groups: Group, engine: EngineProfile | None = None) -> float:
+    served = engine or under("vllm", ON_CPU)
+    return float(genz_core.mixed(model, SYSTEM, groups, ONE, served).total_s[0])
+
+
+def test_a_step_attends_once_with_the_work_of_its_groups(model) -> None:
+    step = Step((Group(3.0, 1.0, 200.0), Group(1.0, 64.0, 0.0)))
+    graphs = [Unfused(model, facts).graph(step, ONE) for facts in (CPU_FACTS, WHOLE)]
+    apart, whole = ([op for op in graph.ops if op.kind == "attention"] for graph in graphs)
+    assert [op.name for op in whole] == ["attention"]
+    assert whole[0].count == apart[0].count == apart[1].count
+    for name in ("flops", "memory_bytes", "held_kv_bytes"):
+        assert float(getattr(whole[0], name)) == pytest.approx(
+            sum(float(getattr(op, name)) for op in apart)
+        )
+    # 3 + 64 queries in blocks of 32 rows, over 3 x 201 + 64 keys of every head
+    dims = {name: float(size) for name, size in whole[0].dims.items()}
+    assert dims["sequences"] * dims["new_tokens"] == 67.0
+    assert dims["cached_tokens"] + dims["new_tokens"] == 667.0
+    assert dims["kv_heads"] == dims["heads"] == 15.0
+
+
+def test_a_single_query_packs_the_heads_that_share_keys(model) -> None:
+    graph = Unfused(model, WHOLE).graph(Step.decode(1, 80), ONE)
+    dims = next(op for op in graph.ops if op.kind == "attention").dims
+    assert (float(dims["heads"]), float(dims["new_tokens"])) == (5.0, 3.0)
+
+
+def test_it_does_not_matter_how_a_step_is_grouped(model) -> None:
+    together = step_s(model, Group(6.0, 1.0, 100.0), Group(2.0, 64.0, 0.0))
+    groups = (Group(2.0, 1.0, 100.0), Group(4.0, 1.0, 100.0), *[Group(1.0, 64.0, 0.0)] * 2)
+    assert step_s(model, *groups) == pytest.approx(together)
+
+
+def test_a_prompt_beside_decodes_costs_more_than_apart_from_their_keys(model) -> None:
+    decodes, prompt = Group(8.0, 1.0, 400.0), Group(1.0, 64.0, 0.0)
+    added = step_s(model, decodes, prompt) - step_s(model, decodes)
+    alone = step_s(model, decodes, prompt, engine=ON_CPU) - step_s(model, decodes, engine=ON_CPU)
+    assert added > alone
+
+
+@pytest.mark.parametrize("axis", ["sequences", "new_tokens", "cached_tokens"])
+def test_more_work_never_takes_less_time(model, axis: str) -> None:
+    beside, one = Group(2.0, 1.0, 100.0), Group(1.0, 1.0, 64.0)
+    sizes = np.unique(np.geomspace(1, 512, 40).round())
+    for others in ((), (beside,)):
+        times = [step_s(model, *others, replace(one, **{axis: size})) for size in sizes]
+        assert np.all(np.diff(times) >= 0.0)
+
+
+@pytest.mark.parametrize("name", ["HuggingFaceTB/SmolLM2-360M", "microsoft/Phi-3-mini-4k-instruct"])
+def test_a_short_sequence_beside_a_long_one_takes_no_less(name: str) -> None:
+    """With shared keys and without: the kernel is the same for one query and for two."""
+    model, long = model_registry.load(name), Group(1.0, 1.0, 3000.0)
+    assert step_s(model, long) < step_s(model, long, Group(1.0, 1.0, 1.0))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.deployment import deploy
+from genz_core.eager import under
 from genz_core.engine import EngineProfile
 from genz_core.models.speculative import Speculation, speculative_model
 from genz_core.serving.disaggregation import Disaggregation, ServingPool, Transfer
@@ -189,9 +190,11 @@ class _Setup:
         if speculation:
             model = speculative_model(model, speculation)
             steps = decode_steps(steps, speculation.acceptance, np.random.default_rng(seed))
+        options = options or Options()
+        engine = under(options.scheduler, engine or EngineProfile())
         site = Site.of(model, system, engine, parallelism or Parallelism())
         chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_JITTER,)))
-        return cls(site, requests, options or Options(), steps, chance)
+        return cls(site, requests, options, steps, chance)
 
     def client(self, concurrency: int = 0, start_s: float = 0.0) -> Client:
         """The client, with the time that the server's host takes for a request and its prompt."""

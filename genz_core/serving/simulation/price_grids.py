@@ -23,7 +23,7 @@ from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.types import Array, Graph, Group, Op, Parallelism, Step
 from genz_core.validity import stack
 
-Share = Literal["tokens", "experts", "rows", "groups", "joined"]
+Share = Literal["tokens", "experts", "rows", "groups", "joined", "whole"]
 #: Classes whose time depends on how a step's tokens are distributed over sequences.
 _OF_GROUPS = ("attention", "ssm", "convolution")
 
@@ -76,7 +76,8 @@ class PricedShares:
 
     without: module whose operators are left out.  stages: of the pipeline.
     joined: (name, module) of operators whose time depends on the distribution of tokens but that
-    run once for all groups of a step.
+    run once for all groups of a step.  whole: of attentions that do, whose time depends on all new
+    and all cached tokens of the step.
     """
 
     def __init__(self, deployed: Deployment, parallelism: Parallelism, without: str = "") -> None:
@@ -86,7 +87,10 @@ class PricedShares:
         self._without = without
         self._pricer = Pricer(deployed.system, deployed.engine)
         self._shares = self._classified()
-        self.joined = [place for place, share in self._shares.items() if share == "joined"]
+        self.joined, self.whole = (
+            [place for place, share in self._shares.items() if share == of_step]
+            for of_step in ("joined", "whole")
+        )
 
     def line(self, share: Share, at: Array) -> Array:
         """Seconds of a share in steps of this many tokens, one per sequence, [stages, nodes]."""
@@ -177,6 +181,8 @@ class PricedShares:
             place = (op.name, op.module)
             all_sampled, read, later, *later_ones = (_alike(op, ops[at]) for ops in others)
             share: Share = "joined" if beside[place] == alone[place] else "groups"
+            if share == "joined" and op.operator_class == "attention":
+                share = "whole"
             if op.operator_class not in _OF_GROUPS and all_sampled and later and later_ones[0]:
                 experts = op.operator_class == "moe" or op.name.startswith("moe_")
                 share = "rows" if not read else "experts" if experts else "tokens"

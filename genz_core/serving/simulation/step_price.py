@@ -138,14 +138,32 @@ class _Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class _Whole:
+    """Time of an attention over the keys of a whole step [s], by all new and all cached tokens.
+
+    query: new tokens of a decoding sequence.
+    """
+
+    of_tokens: Surface
+    query: int
+
+    def seconds(self, rank: RankWork) -> float:
+        new, cached = rank.decodes * self.query, rank.tokens
+        for piece, before in rank.prompts:
+            new += piece
+            cached += before
+        return self.of_tokens(new, cached)
+
+
+@dataclass(frozen=True, slots=True)
 class _Stage:
     """One pipeline stage.
 
     tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank (None
     without experts), and by sampled tokens.  decodes: by number of sequences and context.
     prompts: by new and cached tokens of one by itself; further: of one that shares its kernels with
-    many, which pay `prompts_least_s` once.  joined: see `_Joined`.  alone: `decodes` plus those of
-    `joined`, for a step without prompts.  kept: see `products_s`.
+    many, which pay `prompts_least_s` once.  joined: of operators that groups share.  alone:
+    `decodes` plus those of `joined`, for a step without prompts.  kept: see `products_s`.
     """
 
     tokens: Curve
@@ -155,7 +173,7 @@ class _Stage:
     prompts: Surface
     further: Surface
     prompts_least_s: float
-    joined: Sequence[_Joined]
+    joined: Sequence[_Joined | _Whole]
     alone: Surface
     kept: dict[tuple[float, float, float], float] = field(default_factory=dict, repr=False)
 
@@ -240,6 +258,15 @@ class ModelTables:
         decodes, prompts = surfaces()
         further, least = priced.further_prompts(news, cached)
         shared = [surfaces(place) for place in priced.joined]
+        news_all, cached_all = prompt_nodes(tokens), cached_nodes(extent.sequences * extent.context)
+        whole = [
+            (
+                priced.grid(by_decodes, contexts, query.group, place),
+                priced.grid(news_all, cached_all, lambda new, c: Group(1.0, new, c), place),
+            )
+            for place in priced.whole
+        ]
+        beside = [decoding for decoding, _ in (*shared, *whole)]
         return cls(
             [
                 _Stage(
@@ -258,8 +285,11 @@ class ModelTables:
                         )
                         for first, second in shared
                         if first[at].any() or second[at].any()
+                    ]
+                    + [
+                        _Whole(Surface(news_all, cached_all, s[at]), query.tokens) for _, s in whole
                     ],
-                    Surface(by_decodes, contexts, sum((s[at] for s, _ in shared), decodes[at])),
+                    Surface(by_decodes, contexts, sum((s[at] for s in beside), decodes[at])),
                 )
                 for at in range(priced.stages)
             ],

@@ -9,7 +9,8 @@ import pytest
 
 import genz_core
 import hardware_db
-from genz_core.engine import EngineProfile
+from genz_core.eager import eager_engine, under
+from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.models.acceptance import Acceptance
 from genz_core.models.speculative import Speculation, SpeculativeModel, speculative_model
 from genz_core.serving.simulation.price_grids import (
@@ -265,3 +266,21 @@ def test_alike_drafts_share_their_tables():
         for _ in range(2)
     )
     assert first is again
+
+
+def test_a_masked_attention_is_read_from_all_tokens_of_a_step():
+    """transformers' server on a CPU: a prompt pays for the keys of the decodes beside it."""
+    facts = EagerFacts(4e-4, 2e-4, expand_groups=1.0)
+    engine = under("vllm", eager_engine(EngineProfile(), facts))
+    model, system = built("meta-llama/Llama-3.1-8B"), hardware_db.load("epyc-9654")
+    extent = Extent(tokens=512, sequences=32, context=1024)
+    tables = StepTables.of(model, system, Parallelism(), engine, extent)
+    for decodes, context, prompts in (
+        (1, 80, 0), (8, 128, 0), (32, 1000, 0), (0, 0, 1), (0, 0, 3), (1, 80, 1), (8, 128, 2),
+        (24, 500, 1),
+    ):  # fmt: skip
+        groups = [Group(float(decodes), 1.0, float(context))] * bool(decodes)
+        groups += [Group(float(prompts), 64.0, 0.0)] * bool(prompts)
+        work = RankWork(decodes, decodes * context, [(64, 0)] * prompts)
+        step = genz_core.mixed(model, system, groups, Parallelism(), engine).total_s[0]
+        assert tables([work])[0] == pytest.approx(step, rel=0.01), (decodes, context, prompts)
