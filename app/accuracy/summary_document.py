@@ -161,16 +161,18 @@ def _served() -> list[Row]:
 
 
 def _batches() -> list[Row]:
-    rows = []
-    for row in shipped_errors.fit_errors(shipped_errors.BATCH_METRICS):
-        if row["split"] in _KNOWN and row["metric"] in shipped_errors.BATCH_METRICS:
-            words = _KNOWN[row["split"]].replace("at other loads or degrees", "at other sizes")
-            rows.append({"figure": row["metric"], "known runs": words, **_brief(row, None)})
-    return sorted(rows, key=lambda row: list(_KNOWN.values()).index(_unsized(row["known runs"])))
-
-
-def _unsized(words: str) -> str:
-    return words.replace("at other sizes", "at other loads or degrees")
+    metrics = shipped_errors.BATCH_METRICS
+    errors = shipped_errors.fit_errors(metrics)
+    return [
+        {
+            "figure": row["metric"],
+            "known runs": words.replace("at other loads or degrees", "at other sizes"),
+            **_brief(row, None),
+        }
+        for split, words in _KNOWN.items()
+        for row in errors
+        if row["split"] == split and row["metric"] in metrics
+    ]
 
 
 def _brief(
