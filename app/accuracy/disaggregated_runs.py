@@ -13,7 +13,6 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -235,11 +234,6 @@ def kept_rows(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
     for by in BY:
         rows += [{"by": by, "of": row.pop(by), **row} for row in group_table(shipped, (by,))]
     return [{**row, "date": tables.today()} for row in rows]
-
-
-def kept_path() -> Path:
-    """The file of `kept_rows`."""
-    return tables.path_of("measurements", KEPT)
 
 
 def shipped_table(by: str) -> list[Row]:

@@ -1,8 +1,7 @@
 """The accuracy documents: a one-page summary, all tables of the page Accuracy, a worked example."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from app.accuracy import (
     disaggregated_runs,
@@ -13,8 +12,8 @@ from app.accuracy import (
     tables,
     worked_example_document,
 )
-from app.accuracy.tables import Row
-from app.answers.table import TableFormat, render
+from app.accuracy.tables import Row, table_text
+from app.answers.table import without_empty
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 
@@ -75,14 +74,14 @@ def _operators(series: Sequence[Row]) -> list[str]:
         shipped_errors.operator_sentence(matrix),
         f"Data: operator tables of {series[0]['data']} (NVIDIA, Apache-2.0); fitted "
         f"{series[0]['date']}. Every series (operator, device, format) has equal weight. MAPE:",
-        _table(matrix),
+        table_text(matrix),
         meaning,
         "Held-out shapes by device:",
-        _table(shipped_errors.operator_summary(held_out, ("operator", "system"))),
+        table_text(shipped_errors.operator_summary(held_out, ("operator", "system"))),
         "80 % of measurements not used in the fit lie within these multiples of the prediction:",
-        _table(shipped_errors.operator_intervals()),
+        table_text(shipped_errors.operator_intervals()),
         "Other tools:",
-        _table(_filled(shipped_errors.peers("operators"))),
+        table_text(without_empty(shipped_errors.peers("operators"))),
     ]
 
 
@@ -96,7 +95,7 @@ def _batch(records: Sequence[Row]) -> list[str]:
         ),
         *_common(records, shipped_errors.BATCH_METRICS, ("metric", "system", "engine", "weights")),
         "Other tools:",
-        _table(_filled(shipped_errors.peers("published"))),
+        table_text(without_empty(shipped_errors.peers("published"))),
         *_worst(records, records),
     ]
 
@@ -116,7 +115,7 @@ def _serving(records: Sequence[Row]) -> list[str]:
             shipped_errors.split_sentence(shipped_errors.fit_errors((metric,)), metric),
             *_common(shown, (metric,), columns),
             "Other tools:",
-            _table(_filled(shipped_errors.peers("serving", metric))),
+            table_text(without_empty(shipped_errors.peers("serving", metric))),
             *_worst(records, shown),
         ]
     return parts
@@ -130,10 +129,10 @@ def _read_apart() -> list[str]:
         "`hardware_db/measurements/disaggregated.csv`, mean TTFT and TPOT of each, simulated with "
         "lengths of 80 to 100 % of nominal, all users starting at once, three requests each "
         "(`ridgeline validate disaggregated --keep`).",
-        _table(rows),
+        table_text(rows),
     ]
     for by in disaggregated_runs.BY if rows else ():
-        parts += [f"By {by}, as shipped:", _table(disaggregated_runs.shipped_table(by))]
+        parts += [f"By {by}, as shipped:", table_text(disaggregated_runs.shipped_table(by))]
     return parts
 
 
@@ -145,36 +144,25 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
     parts = ["By split of the fit:"]
     splits = shipped_errors.fit_errors(metrics)
     parts += [
-        _table(splits),
+        table_text(splits),
         "\n".join(f"- {words}" for words in shipped_errors.split_words(splits)),
         f"All rows. {shipped_errors.AS_SHIPPED}",
     ]
-    parts.append(_table(measured_points.error_table(records)))
+    parts.append(table_text(measured_points.error_table(records)))
     for name in columns:
-        parts += [f"In sample, by {name}:", _table(measured_points.error_table(records, (name,)))]
+        of_column = measured_points.error_table(records, (name,))
+        parts += [f"In sample, by {name}:", table_text(of_column)]
     if own := shipped_errors.own_run_errors(metrics):
-        parts += [f"After your own runs. {shipped_errors.OWN_RUNS}", _table(own)]
+        parts += [f"After your own runs. {shipped_errors.OWN_RUNS}", table_text(own)]
     coverage = shipped_errors.interval_coverage(metrics)
     words = f"Coverage of 80 % intervals on points not used in any fit. {shipped_errors.KNOWN}"
-    return [*parts, words, _table(_filled(coverage))]
+    return [*parts, words, table_text(without_empty(coverage))]
 
 
 def _worst(records: Sequence[Row], shown: Sequence[Row]) -> list[str]:
     worst = likely_causes.suspected_records(records, measured_points.worst(shown, _WORST))
     words = "The largest errors, with causes suggested by rules (not confirmed):"
-    return [words, _table(likely_causes.brief(worst))]
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as a Markdown table; NaN is an empty cell (rank correlation of a single point)."""
-    cells = [{n: None if value != value else value for n, value in row.items()} for row in rows]
-    return render(cells, TableFormat.markdown) if rows else "Not written yet."
-
-
-def _filled(rows: Sequence[Row]) -> list[Row]:
-    """The rows without the columns that are None in all of them."""
-    names = [n for n in (rows[0] if rows else ()) if any(row[n] is not None for row in rows)]
-    return [{name: row[name] for name in names} for row in rows]
+    return [words, table_text(likely_causes.brief(worst))]
 
 
 def _limits() -> str:

@@ -10,14 +10,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from app.accuracy import disaggregated_runs as runs
 from app.accuracy.decisions.loads import held_out
 from app.accuracy.measured_points import measured_rows
-from app.accuracy.tables import Row, path_of, today
+from app.accuracy.tables import Row, today
 from app.scenario import served_rows
 from app.simulation import points
 from genz_core.errors import RidgelineError
@@ -140,8 +139,3 @@ def coverage(compared: Sequence[Compared], metric: str) -> float:
 def measured() -> list[Compared]:
     """The measured runs of all kinds, each compared with its prediction."""
     return [*of_pools(), *of_drafts()]
-
-
-def kept_path() -> Path:
-    """The file of the table."""
-    return path_of("engines", KEPT)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from app.accuracy import tables
-from app.accuracy.measured_points import measured_rows
+from app.accuracy import measured_points, tables
 from app.accuracy.tables import Row, grouped
 from app.simulation import points
 from genz_core.calibration.error_metrics import error_summary
@@ -24,7 +23,7 @@ _FIGURES = {"mape": "mean %", "median": "median %", "bias": "bias %", "within_20
 
 def measured() -> list[dict[str, str]]:
     """Every run, as its table states it."""
-    return measured_rows("throughput")
+    return measured_points.measured_rows("throughput")
 
 
 def as_run(row: Mapping[str, str]) -> dict[str, str]:
@@ -84,7 +83,6 @@ def error_table(found: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
 
 def worst(found: Sequence[Row], count: int) -> list[Row]:
     """The `count` runs with the largest |ln(predicted / measured)|, largest first."""
-    priced = [record for record in found if np.isfinite(record["error"])]
     names = ("id", "model", "system", "engine", "isl", "osl", "error")
-    ordered = sorted(priced, key=lambda record: -abs(np.log1p(record["error"])))
-    return [{name: record[name] for name in names} for record in ordered[:count]]
+    furthest = measured_points.worst(found, count)
+    return [{name: record[name] for name in names} for record in furthest]

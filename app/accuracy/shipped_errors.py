@@ -108,7 +108,7 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
             "split": row["split"],
             "metric": row["metric"],
             "points": int(row["points"]),
-            **{_percent(name): float(value) for name, value in row.items() if name in _FIT_FIGURES},
+            **{f"{name} %": float(value) for name, value in row.items() if name in _FIT_FIGURES},
             "date": row["date"],
         }
         for row in table("engines", "fit_errors")
@@ -116,15 +116,11 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
     ]
 
 
-def _percent(name: str) -> str:
-    return f"{name} %"
-
-
 def own_run_errors(metrics: Iterable[str]) -> list[Row]:
     """Errors [%] for models left out of the fit, after calibration with a few of their runs."""
     wanted = tuple(name for metric in metrics for name in (metric, f"{metric}, plausible runs"))
     return [
-        {_percent(name) if name in _FIT_FIGURES else name: value for name, value in row.items()}
+        {f"{name} %" if name in _FIT_FIGURES else name: value for name, value in row.items()}
         for row in _parsed("engines", "own_runs")
         if row["metric"] in wanted
     ]

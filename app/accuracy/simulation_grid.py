@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 import hardware_db
-import model_registry
 from app.accuracy.tables import Row, grouped, over_processes
 from app.question.question import Question
-from app.scenario.scenario import Resolved, combined
+from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import served
 from app.simulation.run import run
 from genz_core.calibration.error_metrics import error_summary
@@ -93,10 +92,8 @@ class Case:
     @property
     def resolved(self) -> Resolved:
         """The resolved question, without measured corrections of the engine."""
-        q = self.question
-        engine = replace(hardware_db.load_engine(q.engine), measurements=None)
-        model, system = model_registry.load(q.model), hardware_db.load(q.system)
-        return combined(q, model, system, engine=engine)
+        engine = hardware_db.load_engine(self.question.engine)
+        return resolve(self.question, {"engine": replace(engine, measurements=None)})
 
 
 def _words(ratio: float | None) -> str:

@@ -1,12 +1,11 @@
 """The document docs/accuracy.md: prediction errors by what was known, on one page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from app.accuracy import disaggregated_runs, saturated_runs, shipped_errors
 from app.accuracy.decisions import kept as kept_decisions
-from app.accuracy.tables import Row
-from app.answers.table import TableFormat, render
+from app.accuracy.tables import Row, table_text
 
 #: Reader-facing description of each split of the engine fit.
 _KNOWN: Mapping[str, str] = {
@@ -99,38 +98,38 @@ def document(day: str) -> str:
         "## Under load",
         "Mean TTFT and TPOT of closed-loop runs on NVIDIA's data-centre GPUs. No runs under load "
         "of other vendors are shipped, so nothing is validated there.",
-        _table(_served()),
+        table_text(_served()),
         "*Plausible runs* leaves out runs with a figure below the hardware bound of their stated "
         "load. *Uncorrected* is the mean error on these runs if measured runs do not correct the "
         "prediction and the constants were fitted without the runs left out.",
         "## Saturated throughput",
         _SATURATED,
-        _table(_saturated()),
+        table_text(_saturated()),
         "## Disaggregated prefill",
         _APART,
-        _table(disaggregated_runs.shipped_table("split")),
+        table_text(disaggregated_runs.shipped_table("split")),
         "## Decisions",
         _DECISIONS,
-        _table(kept_decisions.shipped_table()),
+        table_text(kept_decisions.shipped_table()),
         "## Static batches",
         "One prefill, one decode step or one static batch, as published for NVIDIA, AMD, Intel, "
         "Apple and AWS devices, data-centre and consumer, 2022 to 2026.",
-        _table(_batches()),
+        table_text(_batches()),
         "## Single kernels",
         "Mean absolute error of kernels timed alone; *roofline* predicts them from datasheet "
         "peaks.",
-        _table(_kernels()),
+        table_text(_kernels()),
         _WHAT_REMAINS,
         "## Do the intervals hold?",
         "Coverage should be 80 %. The points were used to fit neither the prediction nor the "
         "interval. *Refused* points have no interval because it would rest on too few points or be "
         "wider than 150 %; *novel* is the coverage of the third of points farthest from the known "
         "runs; *half-width* is the median half-width of the intervals.",
-        _table(_coverage()),
+        table_text(_coverage()),
         "## Other tools",
         "Errors measured by running the tool, or stated by its authors. The rows overlap with "
         "ours but are not the same.",
-        _table(_peers()),
+        table_text(_peers()),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -162,16 +161,18 @@ def _served() -> list[Row]:
 
 
 def _batches() -> list[Row]:
-    rows = []
-    for row in shipped_errors.fit_errors(shipped_errors.BATCH_METRICS):
-        if row["split"] in _KNOWN and row["metric"] in shipped_errors.BATCH_METRICS:
-            words = _KNOWN[row["split"]].replace("at other loads or degrees", "at other sizes")
-            rows.append({"figure": row["metric"], "known runs": words, **_brief(row, None)})
-    return sorted(rows, key=lambda row: list(_KNOWN.values()).index(_unsized(row["known runs"])))
-
-
-def _unsized(words: str) -> str:
-    return words.replace("at other sizes", "at other loads or degrees")
+    metrics = shipped_errors.BATCH_METRICS
+    errors = shipped_errors.fit_errors(metrics)
+    return [
+        {
+            "figure": row["metric"],
+            "known runs": words.replace("at other loads or degrees", "at other sizes"),
+            **_brief(row, None),
+        }
+        for split, words in _KNOWN.items()
+        for row in errors
+        if row["split"] == split and row["metric"] in metrics
+    ]
 
 
 def _brief(
@@ -234,7 +235,3 @@ def _peers() -> list[Row]:
         }
         for row in rows
     ]
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    return render(list(rows), TableFormat.markdown) if rows else "Not written yet."

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.answers.table import TableFormat, render
 from genz_core.common.progress import Cancel, Cancelled
 from hardware_db import tables
 from hardware_db.tables import TableFolder
@@ -54,6 +55,11 @@ def grouped(rows: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[tuple[
 def today() -> str:
     """Today's date in ISO 8601, UTC."""
     return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as a Markdown table, or that the fit which writes them has not run."""
+    return render(rows, TableFormat.markdown) if rows else "Not written yet."
 
 
 def path_of(folder: TableFolder, name: str) -> Path:

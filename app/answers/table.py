@@ -188,6 +188,21 @@ def to_json(value: Any, *, compact: bool = False) -> str:
     )
 
 
+def finite(value: float) -> float | None:
+    """A number of a document, None where it is NaN or infinite."""
+    return float(value) if math.isfinite(value) else None
+
+
+def without_empty(rows: Rows) -> list[dict[str, Any]]:
+    """Rows without the columns that are empty in all rows: None, NaN or no text."""
+
+    def states(value: Any) -> bool:
+        return value == value and value not in (None, "")
+
+    kept = [name for name in (rows[0] if rows else {}) if any(states(row[name]) for row in rows)]
+    return [{name: row[name] for name in kept} for row in rows]
+
+
 def to_csv(rows: Rows) -> str:
     """Rows as CSV at full precision; None and NaN become empty cells, and no text becomes a
     formula.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,14 +18,12 @@ from app.answers.columns import COLUMNS
 from app.benchmarks import names
 from app.benchmarks.closed_form import RATES, Predicted, Prediction, predict
 from app.benchmarks.deployment import Deployment
+from app.scenario.results import ResultTable
 from genz_core.errors import RidgelineError
 from genz_core.steps.step_correction import least_scale
 from profilers.comparison import account
 from profilers.comparison.account import Check
 from profilers.serving_results import LATENCIES, ServingMeasurement
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Where a measured figure lies.  "below bound": faster than physics allows, so the run was not the
 #: deployment that is priced, or the figure has another meaning than its name.
@@ -165,7 +163,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(ResultTable):
     """Runs with their predictions.  level: share of runs within an interval."""
 
     points: tuple[Point, ...]
@@ -193,12 +191,6 @@ class Comparison:
         return [
             {"run": point.label, **row.to_dict()} for point in self.points for row in point.rows
         ]
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """`rows` as a data frame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows)
 
     @property
     def predicted(self) -> tuple[Point, ...]:

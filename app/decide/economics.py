@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.table import finite
 from app.decide.account import Account, Beside, beside, hourly_usd, power_caps, with_measured
 from app.decide.loads import load_words
 from app.decide.operation import Operation, operation
@@ -94,19 +95,19 @@ def _energy(running: Operation, account: Account, around: Beside) -> dict[str, A
     site = around.device_w(watts) * running.devices / tokens
     carbon = carbon_g_per_mtok(site, around.pue, q.carbon)
     return {
-        "power_w": _known(watts),
+        "power_w": finite(watts),
         "host_w": around.host_w,
         "network_w": around.network_w,
         "pue": around.pue,
-        "site_w": _known(around.device_w(watts) * around.pue),
+        "site_w": finite(around.device_w(watts) * around.pue),
         "measured": bool(q.power),
         "measured_by": account.measured_by,
         "by_part_w": _parts(running, account),
-        "joules_per_token": _known(joules),
-        "joules_per_token_low": _known(joules * running.cheaper),
-        "joules_per_token_high": _known(joules * running.dearer),
-        "site_joules_per_token": _known(site * around.pue),
-        "carbon_g_per_mtok": _known(float(carbon)) if q.carbon else None,
+        "joules_per_token": finite(joules),
+        "joules_per_token_low": finite(joules * running.cheaper),
+        "joules_per_token_high": finite(joules * running.dearer),
+        "site_joules_per_token": finite(site * around.pue),
+        "carbon_g_per_mtok": finite(float(carbon)) if q.carbon else None,
     }
 
 
@@ -137,13 +138,13 @@ def _way(way: str, usd_per_hour: float, running: Operation, question: Question) 
         "usd_per_replica_hour": replica,
         "usd_per_request": request,
         "usd_per_mtok": each,
-        "usd_per_mtok_low": _known(each * running.cheaper),
-        "usd_per_mtok_high": _known(each * running.dearer),
+        "usd_per_mtok_low": finite(each * running.cheaper),
+        "usd_per_mtok_high": finite(each * running.dearer),
         "usd_per_mtok_in": costs.in_,
         "usd_per_mtok_cached": costs.cached,
         "usd_per_mtok_out": costs.out,
-        "usd_per_mtok_out_low": _known(costs.out * running.cheaper),
-        "usd_per_mtok_out_high": _known(costs.out * running.dearer),
+        "usd_per_mtok_out_low": finite(costs.out * running.cheaper),
+        "usd_per_mtok_out_high": finite(costs.out * running.dearer),
         "usd_per_mtok_blended": costs.blended,
         "day": {name: _day(replica, running, question, by) for name, by in days.items()},
         "api": _api(replica, request, running, question),
@@ -186,7 +187,3 @@ def _api(
         "break_even_utilisation": rate / running.requests_per_s,
         "cheaper_at_full_load": "self-hosted" if request < api_usd else "API",
     }
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None

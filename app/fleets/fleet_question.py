@@ -17,6 +17,7 @@ from app.planning.space import choices, devices
 from app.planning.targets import Target
 from app.question import fleets, literals
 from app.question.extras import read_extras
+from app.question.parameter import brief
 from app.question.query import Query, Sources, ask
 from app.scenario.scenario import find_system
 from genz_core.errors import InvalidValue, RidgelineError
@@ -131,7 +132,7 @@ def _entries(key: str, given: Mapping[str, Any], most: int) -> Sequence[Mapping[
         raise InvalidValue(f"{key} of a fleet: {len(found)} entries; give at most {most}")
     for one in found:
         if not isinstance(one, Mapping):
-            raise InvalidValue(f"{key} of a fleet: {literals.brief(one)} is not an entry with keys")
+            raise InvalidValue(f"{key} of a fleet: {brief(one)} is not an entry with keys")
     return found
 
 

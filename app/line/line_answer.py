@@ -13,6 +13,7 @@ from app.line.line_parser import read
 from app.line.sentence import sentence, words
 from app.question import literals
 from app.question.extras import extras_of
+from app.question.parameter import brief
 from app.question.query import Query, Sources, ask
 from app.question.question import LOADS
 from genz_core.errors import InvalidValue
@@ -92,7 +93,7 @@ def readable(text: str, sources: Sources = dict) -> Line:
     """
     line = read(text).understood()
     if "model" not in line.given:
-        raise InvalidValue(f"the line {literals.brief(text)} needs a model: name one in it")
+        raise InvalidValue(f"the line {brief(text)} needs a model: name one in it")
     line = with_largest_load(line, sources)
     if line.verb == "plan" and not set(LOADS) & set(line.given):
         return replace(

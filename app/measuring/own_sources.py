@@ -136,27 +136,22 @@ def own_context(folder: Path, measurement: Measurement) -> RunContext:
             cut = cut_config(config, priced["layers"])
             model = model_registry.load(cut, weights=fmt, kv=fmt, activations=fmt)
     except RidgelineError as error:
-        fallback = run_context(settings, name)
-        return replace(
-            fallback, model=None, notes=(f"its model is not known here: {str(error).rstrip('.')}",)
-        )
+        return replace(run_context(settings, name), model=None, notes=_unknown("model", error))
     try:
         engine = _kept_engine(folder, priced["engine"] or measurement.engine or "")
     except UnknownEngine as error:
-        return RunContext(
-            None,
-            None,
-            hardware_db.load_engine(),
-            (f"its engine is not known here, so nothing is predicted: {str(error).rstrip('.')}",),
-        )
+        said = _unknown("engine", error, ", so nothing is predicted")
+        return RunContext(None, None, hardware_db.load_engine(), said)
     try:
         system = _kept_system(folder, priced["system"], name)
     except RidgelineError as error:
-        return RunContext(
-            model, None, engine, (f"its system is not known here: {str(error).rstrip('.')}",)
-        )
+        return RunContext(model, None, engine, _unknown("system", error))
     split = Parallelism(tp=priced["tp"])
     return RunContext(model, system, as_measured(engine, model, system), (), split)
+
+
+def _unknown(what: str, error: RidgelineError, so: str = "") -> tuple[str]:
+    return (f"its {what} is not known here{so}: {str(error).rstrip('.')}",)
 
 
 def _priced(folder: Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.answers.table import without_empty
 from profilers.comparison import account
 from profilers.serving_results import ServingMeasurement, missing, table
 from profilers.serving_results.server_log import ServerLog
@@ -37,16 +38,6 @@ def short_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any
     known = set(rows[0]) if rows else set()
     dropped = {name for name, better in _INSTEAD.items() if {name, better} <= known}
     return [{name: value for name, value in row.items() if name not in dropped} for row in rows]
-
-
-def without_empty(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without the columns that are empty in all rows."""
-
-    def states(value: Any) -> bool:
-        return value == value and value not in (None, "")
-
-    kept = [name for name in (rows[0] if rows else {}) if any(states(row[name]) for row in rows)]
-    return [{name: row[name] for name in kept} for row in rows]
 
 
 def documents(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:

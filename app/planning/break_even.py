@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.table import finite
 from app.planning import aggregated, demand, disaggregated
 from app.planning.candidates import Candidates
 from app.planning.families import Family, asking_for
@@ -49,9 +50,9 @@ class Pays:
     def rows(self) -> list[dict[str, Any]]:
         """One row per load: both figures and the ratio between them, None where there is none."""
         return [
-            {"what": self.what, self.unit: load, f"{self.figure}_without": _known(one),
-             f"{self.figure}_with": _known(other),
-             "gain": _known(one / other) if other else None}
+            {"what": self.what, self.unit: load, f"{self.figure}_without": finite(one),
+             f"{self.figure}_with": finite(other),
+             "gain": finite(one / other) if other else None}
             for load, one, other in zip(self.loads, self.without, self.with_it, strict=True)
         ]  # fmt: skip
 
@@ -175,7 +176,3 @@ def _pools_words(unit: str, loads: Array, without: Array, with_it: Array) -> str
 
 def _count(value: float) -> str:
     return quantities.count(value) if np.isfinite(value) else "no number of"
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -1,6 +1,5 @@
 """An answer as a document: the output of `ridgeline plan --json`, and the rows of its table."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.column import ends
+from app.answers.table import finite
 from app.planning.answer import Answer
 from app.planning.candidates import CHOICES, FACTS, Candidates
 from app.planning.demand import trace_of
@@ -53,7 +53,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "fewest_devices": _row(answer, answer.fewest),
         "others": [_other(answer, loser) for loser in answer.losers],
         "changes": [
-            {"what": c.what, "words": c.words, "figure": c.figure, "value": _number(c.value)}
+            {"what": c.what, "words": c.words, "figure": c.figure, "value": finite(c.value)}
             for c in answer.changes
         ],
         "measurement": _measurement(answer),
@@ -76,7 +76,7 @@ def _beside(answer: Answer, plan: Plan | None) -> dict[str, Any] | None:
     if plan is None:
         return None
     share = better_by(answer.found, short, plan, short.plans[0])
-    return {**plan_row(answer, plan), "better_by": _number(share)}
+    return {**plan_row(answer, plan), "better_by": finite(share)}
 
 
 def _settling(answer: Answer) -> dict[str, Any] | None:
@@ -84,7 +84,7 @@ def _settling(answer: Answer) -> dict[str, Any] | None:
     if found is None:
         return None
     run = {"command": found.run.command, "points": found.run.points}
-    return {"chance": found.chance, "better_by": _number(found.wins), **run, "words": found.words}
+    return {"chance": found.chance, "better_by": finite(found.wins), **run, "words": found.words}
 
 
 def meets_targets(answer: Answer) -> Mask:
@@ -114,18 +114,18 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
     known = deployment_row(candidates, plan.at, simulated=plan.simulated is not None)
     return {
         **known,
-        "probability": _number(plan.probability),
-        "probability_alone": _number(_alone(answer, plan)),
+        "probability": finite(plan.probability),
+        "probability_alone": finite(_alone(answer, plan)),
         "probability_validated": family.validated,
         "margins": {
             target.figure.name: None
             if known[target.figure.column] is None
-            else _number(target.margin(row[target.figure.column]))
+            else finite(target.margin(row[target.figure.column]))
             for target in answer.found.targets
         },
         "percentiles": _percentiles(plan),
         "choices_like_it": of_choices(family),
-        **{f"simulated_{name}": _number(value) for name, value in means.items()},
+        **{f"simulated_{name}": finite(value) for name, value in means.items()},
         "launch": "\n".join(started.lines),
         "launch_notes": list(started.notes),
         "launch_files": dict(started.files),
@@ -147,7 +147,7 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
     family, row = candidates.of(at), candidates.row(at)
     own = ("replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
     figures = {
-        f.column: _number(row[f.column]) if simulated or not f.percentile else None
+        f.column: finite(row[f.column]) if simulated or not f.percentile else None
         for f in FIGURES.values()
     }
     q, engine = family.question, family.resolved.engine
@@ -172,9 +172,9 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
         "offload": family.spill or None,
         "beyond_measurements": [*family.beyond, *of.categories()],
         **{name: value for name, value in figures.items() if name != "devices"},
-        **{end: _number(timed[end]) for name in _INTERVALS for end in ends(name)},
+        **{end: finite(timed[end]) for name in _INTERVALS for end in ends(name)},
         "not_validated": timed["not_validated"],
-        **{name: _number(row[name]) for name in FACTS},
+        **{name: finite(row[name]) for name in FACTS},
     }
 
 
@@ -230,13 +230,9 @@ def _measurement(answer: Answer) -> dict[str, Any] | None:
         return None
     return {
         "figure": found.figure,
-        "interval_ratio": _number(found.now),
-        "interval_ratio_after": _number(found.then),
+        "interval_ratio": finite(found.now),
+        "interval_ratio_after": finite(found.then),
         "command": found.command,
         "points": found.points,
         "words": found.words,
     }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

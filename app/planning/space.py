@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.planning import demand
-from app.question import literals
+from app.question.parameter import brief
 from app.question.parameters import PARAMETERS
 from app.question.query import Query
 from app.question.question import Question
@@ -71,7 +71,7 @@ def devices(question: Question) -> tuple[int, int]:
         numbers = []
     if not 1 <= len(numbers) <= 2 or not 1 <= numbers[0] <= numbers[-1] <= _MOST_DEVICES:
         raise InvalidValue(
-            f"devices = {literals.brief(given)}: give the least and the most, 1 to "
+            f"devices = {brief(given)}: give the least and the most, 1 to "
             f'{_MOST_DEVICES:,}, as "1:64", or one number'
         )
     return numbers[0], numbers[-1]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from app.question.parameter import Parameter
+from app.question.parameter import Parameter, brief
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS
 
@@ -157,12 +157,6 @@ def words(text: str | Sequence[str]) -> tuple[str, ...]:
     """The comma-separated texts, or those of a list, without repetition."""
     parts = text.split(",") if isinstance(text, str) else text
     return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
-
-
-def brief(given: Any) -> str:
-    """A value as quoted in an error, at most 60 characters."""
-    text = repr(given)
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:

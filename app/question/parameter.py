@@ -76,7 +76,7 @@ class Parameter:
             return self._number(value)
         if self.kind == "truth":
             if not isinstance(value, bool):
-                raise InvalidValue(f"{self.name} = {_brief(value)}: give true or false")
+                raise InvalidValue(f"{self.name} = {brief(value)}: give true or false")
             return value
         if self.kind == "list":
             return self._list(value)
@@ -100,7 +100,7 @@ class Parameter:
         try:
             texts = tuple(each if isinstance(each, str) else f"{each:.15g}" for each in value)
         except (TypeError, ValueError):
-            raise InvalidValue(f"{self.name} = {_brief(value)}: give a list of texts") from None
+            raise InvalidValue(f"{self.name} = {brief(value)}: give a list of texts") from None
         return tuple(dict.fromkeys(map(self._choice, texts))) if self.choices else texts
 
     def _other(self, value: Any) -> Any:
@@ -110,7 +110,7 @@ class Parameter:
         if self.also and not isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, bool) or "number" not in self.also:
-            raise InvalidValue(f"{self.name} = {_brief(value)}: give a text")
+            raise InvalidValue(f"{self.name} = {brief(value)}: give a text")
         return f"{value:.15g}"
 
     def _number(self, value: Any) -> float:
@@ -133,7 +133,7 @@ class Parameter:
         end = "" if math.isinf(self.most) else f" to {self.most:,.15g}"
         if 0.0 < round(self.most + _OPEN) - self.most <= _OPEN:
             end = f" to below {round(self.most):,}"
-        return f"{self.name} = {_brief(value)}: give {kind} {start}{end}"
+        return f"{self.name} = {brief(value)}: give {kind} {start}{end}"
 
     def _choice(self, value: Any) -> str:
         word = str(value).casefold().replace("-", "_")
@@ -144,11 +144,12 @@ class Parameter:
             known |= {"true": "yes", "false": "no"}
         if word not in known:
             allowed = ", ".join(choice or '""' for choice in self.choices if choice)
-            raise InvalidValue(f"{self.name} = {_brief(value)}: choose {allowed}")
+            raise InvalidValue(f"{self.name} = {brief(value)}: choose {allowed}")
         return known[word]
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """A value as quoted in an error, at most 60 characters."""
     text = f"{value:.15g}" if isinstance(value, float) else repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
 

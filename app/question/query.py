@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.question import literals
-from app.question.parameter import Parameter
+from app.question.parameter import Parameter, brief
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.question import LOADS, Question
 from app.question.validity import refuse_contradictions, refuse_meaningless
@@ -167,7 +167,7 @@ def read(one: Parameter, value: Any) -> Any:
         value = value.item()
     if np.ndim(value) and (one.numeric or one.names == "system"):
         what = "number" if one.numeric else "name"
-        raise InvalidValue(f"{one.name} = {literals.brief(value)}: give one {what}")
+        raise InvalidValue(f"{one.name} = {brief(value)}: give one {what}")
     return one.checked(value)
 
 
@@ -229,7 +229,5 @@ def _many(one: Parameter, value: Any) -> tuple[Any, ...]:
     if isinstance(value, Mapping):
         return tuple(literals.of_range(one, value))
     if not len(value) or any(_is_list(each) or np.ndim(each) for each in value):
-        raise InvalidValue(
-            f"{one.name} = {literals.brief(value)}: give one value or a list of values"
-        )
+        raise InvalidValue(f"{one.name} = {brief(value)}: give one value or a list of values")
     return tuple(read(one, each) for each in value)

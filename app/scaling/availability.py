@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.table import finite
 from app.question.query import Query
 from app.scaling import losses
 from app.scaling.fleet_run import Deployed, FleetRun
@@ -84,7 +85,7 @@ class Available(DocumentTable):
             **self.tried.deployed.document(),
             "share": self.share,
             "lost": self.lost,
-            "mtbf_s": self.mtbf_s if math.isfinite(self.mtbf_s) else None,
+            "mtbf_s": finite(self.mtbf_s),
             "replace_s": self.replace_s,
             "startup_s": self.start.seconds,
             "startup": list(self.start.parts),

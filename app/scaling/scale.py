@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.table import finite
 from app.planning.targets import verdicts
 from app.question.query import Query
 from app.scaling import losses
@@ -65,7 +66,7 @@ class Scaled(DocumentTable):
             "startup_s": self.start.seconds,
             "startup": list(self.start.parts),
             "replace_s": self.following.plan.replace_s,
-            "mtbf_s": self.mtbf_s if np.isfinite(self.mtbf_s) else None,
+            "mtbf_s": finite(self.mtbf_s),
             "usd_per_device_hour": deployed.rent_usd_per_hour,
             "following": self.following.figures(),
             "fixed": {"replicas": self.fixed.plan.initial, **self.fixed.figures()},

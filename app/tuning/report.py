@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from app.answers.table import TableFormat, render
+from app.answers.table import TableFormat, finite, render
 from app.planning.targets import FIGURES
 from app.tuning.loop import Tuned, usable_runs
 from app.tuning.settings_model import noise
@@ -58,7 +58,7 @@ def document(found: Tuned) -> dict[str, Any]:
         "runs": [record.document() for record in found.records],
         "best": best.document() if best else None,
         "next": following,
-        "reach": found.choice.reach if math.isfinite(found.choice.reach) else None,
+        "reach": finite(found.choice.reach),
         "level": found.level,
         "stop": found.stop,
         "sentences": sentences(found),

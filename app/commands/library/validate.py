@@ -2,12 +2,14 @@
 simulation.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +17,9 @@ from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import running
 from genz_core.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from hardware_db.tables import TableFolder
 
 Row = dict[str, Any]
 
@@ -24,14 +29,14 @@ class _Validated:
     """The result of a validation.
 
     rows: all of them, for a file.  table: printed in every format.  more: tables and headings that
-    only text and Markdown show.  kept: tables that documents and plans use, by file.
+    only text and Markdown show.  kept: tables that documents and plans use, by folder and name.
     document: a document of its own.
     """
 
     rows: Sequence[Row]
     table: Sequence[Row]
     more: Callable[[], Sequence[Sequence[Row] | str]]
-    kept: Mapping[Path, Sequence[Row]] = field(default_factory=dict)
+    kept: Mapping[tuple[TableFolder, str], Sequence[Row]] = field(default_factory=dict)
     document: Callable[[], str] | None = None
 
 
@@ -63,6 +68,8 @@ def validate(
     form: opt.Form = TableFormat.text,
 ) -> None:
     """Compare predictions with the shipped measurements."""
+    from app.accuracy.tables import path_of
+
     if what not in _VALIDATIONS:
         raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_VALIDATIONS)}")
     if write_docs is not None and what not in ("simulation", "plan"):
@@ -80,7 +87,8 @@ def validate(
         return
     more = found.more() if form in (TableFormat.text, TableFormat.markdown) else ()
     opt.show(form, found.table, found.table, *more)
-    for path, table in found.kept.items() if keep else ():
+    for (folder, name), table in found.kept.items() if keep else ():
+        path = path_of(folder, name)
         opt.write_rows(path, table)
         typer.echo(f"wrote {path}", err=True)
 
@@ -170,7 +178,10 @@ def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
         shipped,
         runs.split_table(shipped, physics),
         lambda: [*groups, spans, *refused],
-        {runs.kept_path(): runs.kept_rows(shipped, physics), kind_intervals.kept_path(): spans},
+        {
+            ("measurements", runs.KEPT): runs.kept_rows(shipped, physics),
+            ("engines", kind_intervals.KEPT): spans,
+        },
     )
 
 
@@ -186,7 +197,10 @@ def _decisions(by: list[str], _worst: int, _: int) -> _Validated:
         scores.choice_rows(found),
         table,
         lambda: [] if by else [corrections],
-        {kept.kept_path(): kept.kept_rows(found), kept.choices_path(): corrections},
+        {
+            ("measurements", kept.KEPT): kept.kept_rows(found),
+            ("measurements", kept.CHOICES): corrections,
+        },
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, without_empty
 from app.commands import options as opt
 from app.commands.measured.import_ import sums
 from app.commands.progress_bar import running
@@ -36,7 +36,6 @@ def run(
     from app.benchmarks.replay import can_replay
     from app.benchmarks.replay import replay as run_again
     from app.benchmarks.simulation import with_simulations
-    from app.measuring.result_table import without_empty
 
     deployments = file_comparison.asked_of(files, query)
     compared = file_comparison.compared(deployments, level)

@@ -10,6 +10,7 @@ import pytest
 
 from app.accuracy import kind_intervals
 from app.accuracy.kind_intervals import Compared, coverage, ends, table
+from app.accuracy.tables import path_of
 from hardware_db.intervals import WIDEST, Kind, kind_interval
 
 
@@ -45,7 +46,7 @@ def test_few_runs_have_no_row():
 
 
 def test_the_table_that_ships_covers_eight_of_ten_runs():
-    with kind_intervals.kept_path().open(encoding="utf-8") as file:
+    with path_of("engines", kind_intervals.KEPT).open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {row["kind"] for row in rows} == {"pools", "drafts"}
     for row in rows:
