@@ -35,8 +35,9 @@ from genz_core.serving.queues import (
 from genz_core.serving.step_cycles import largest
 from genz_core.types import Array
 
-#: Iterations of the balance between arrivals and open requests, and of a step's: judgement.
-_BALANCES, _ROUNDS = 4, 3
+#: Iterations of the balance between arrivals and open requests, of a step's, and of a pipeline's:
+#: judgement.
+_BALANCES, _ROUNDS, _LAPS = 4, 3, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def _cycle_s(
     lanes, ranks = batching.lanes, batching.times.ranks
     none = np.zeros_like(running)
     if batching.mixed:
-        found = batching.mixed_cycle_s(running, per_s * cycle / lanes)
+        found = batching.mixed_cycle_s(running, per_s * cycle / lanes, per_s=per_s * ranks)
         if np.any(ranks > 1):
             beside = _side_by_side_s(batching, per_s, running, cycle, plain)
             found = np.where(ranks > 1, beside, found)
@@ -190,8 +191,34 @@ def _cycle_s(
     # at most the admitted requests decode; beyond that prompts wait for them
     most = batching.admitted / np.maximum(per_s * np.maximum(batching.steps - 1.0, 1e-9), 1e-12)
     least = plain / (1.0 - work)
-    found = np.clip(plain + reads * reading, least, np.maximum(most, least))
+    found = plain + reads * reading
+    if lanes > 1:
+        found, reading = _in_order(batching, per_s, running, one)
+    found = np.clip(found, least, np.maximum(most, least))
     return found, np.maximum(reading, one)
+
+
+def _in_order(batching: Batching, per_s: Array, running: Array, one: Array) -> tuple[Array, Array]:
+    """Mean time between two decode steps of a request, and of a prefill step [s], if prompts come
+    first in a pipeline: its next lane prefills all that have arrived since the last one started.
+
+    one: time of a single prompt.
+    """
+    lanes, ranks = batching.lanes, batching.times.ranks
+    none = np.zeros_like(running)
+    room, plain = batching.room(none), batching.plain(running)
+    cycle, readings = batching.cycle_s(running, none), none
+    for _ in range(_LAPS):
+        arriving = per_s * ranks * cycle / (1.0 + readings) / lanes
+        any_prompt = -np.expm1(-arriving)
+        each = np.maximum(arriving / np.maximum(any_prompt, 1e-12), 1.0) / ranks
+        tokens = np.maximum(each, 1.0) * batching.isl
+        part, parts = np.minimum(tokens, room), np.maximum(tokens / room, 1.0)
+        reading = batching.times(none, part, np.minimum(each * batching.isl, room))
+        share = np.minimum(any_prompt * parts, FULLEST)
+        readings = (readings + share / (1.0 - share)) / 2.0
+        cycle = batching.between_readings_s(readings, plain, reading, per_s * ranks)
+    return cycle, np.maximum(parts * reading[0], one)
 
 
 def _side_by_side_s(

@@ -176,8 +176,6 @@ class Batching(StepCycles):
         own = alone + busy * (shared - alone)
         waited = busy * (residual + self.ahead_steps * planned + waits * step)
         first: Array = self.host_s + waited + own + self.late_steps * step
-        if self.lanes > 1:  # the other lanes go on
-            return first, none
         if self.mixed:
             longer = own - np.maximum(ahead / room, 1.0) * pace.cycle_s
             # where others fill the step, it is as long without this request

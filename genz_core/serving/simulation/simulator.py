@@ -307,10 +307,10 @@ class Simulator:
     def _wake(self, now: float, pool: int, worker: Worker, lane: int) -> None:
         if not worker.woken[lane]:
             worker.woken[lane] = True
-            self._push(max(now, worker.stage_free_s), _STARTS, (pool, worker, lane))
+            self._push(max(now, worker.free_s), _STARTS, (pool, worker, lane))
 
     def _start(self, now: float, pool: int, worker: Worker, lane: int) -> None:
-        if now < worker.stage_free_s and worker.lanes > 1:
+        if now < worker.free_s and worker.lanes > 1:
             self._wake(now, pool, worker, lane)
             return
         flight = worker.start(lane, now, more_to_come=self._arriving > 0)
@@ -366,7 +366,7 @@ class Simulator:
                 self._end(now, late_s, pool, worker, job)
         events = self._events
         alone = not events or events[0][0] > now  # no other event at this time
-        if alone and worker.stage_free_s <= now and not worker.woken[lane]:
+        if alone and worker.free_s <= now and not worker.woken[lane]:
             self._start(now, pool, worker, lane)
         else:
             self._wake(now, pool, worker, lane)

@@ -1,9 +1,10 @@
 """A worker: ranks in lock-step, the steps that they run, and the results of a step.
 
 A worker is one rank, or the attention ranks that share experts.  The lanes of a worker are the
-micro-batches of a pipeline: the next starts when the first stage is free.  Steps without prompts
-are simulated together until a sequence ends, the cache is full or a request arrives that might be
-admitted.
+micro-batches of a pipeline: the next starts when the first stage is free, and every stage takes
+steps in this order, so that a decode step waits behind a prompt in all of them.  Steps without
+prompts are simulated together until a sequence ends, the cache is full or a request arrives that
+might be admitted.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class Worker:
     hand_over: steps that a sequence from another pool waits for while others run.
     jitter: of its steps, None for none.
     woken: of each lane, whether its start is among the events.
-    stage_free_s: when the next step may start.  link_free_s: when its link to another pool has sent
-    everything.  busy_s: time in steps so far, averaged over its lanes.
+    stages_free_s: when each stage may take the next step.  link_free_s: when its link to another
+    pool has sent everything.  busy_s: time in steps so far, averaged over its lanes.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Worker:
         self.lanes = len(ranks[0].lanes)
         self.flights: list[Flight | None] = [None] * self.lanes
         self.woken = [False] * self.lanes
-        self.stage_free_s = 0.0
+        self.stages_free_s = [0.0] * self.lanes
         self.link_free_s = 0.0
         self.busy_s = 0.0
         self.preemptions = 0
@@ -109,6 +110,11 @@ class Worker:
     def accept(self, rank: Rank, job: Job) -> None:
         """Add a request that has arrived for one of the ranks."""
         rank.mail.append(job)
+
+    @property
+    def free_s(self) -> float:
+        """When the next step may start."""
+        return self.stages_free_s[0]
 
     @property
     def hand_over_s(self) -> float:
@@ -188,10 +194,26 @@ class Worker:
             works.append(RankWork(decodes, tokens, prompts))
         latency_s, stage_s = self.price(works)
         factor = self.jitter.factor(steps) if self.jitter else 1.0
-        flight = Flight(lane, now, latency_s * factor, steps, plans, waits, pieces)
+        step_s = latency_s * factor
+        if self.lanes > 1:
+            step_s = self._out_s(now, step_s, stage_s * factor) - now
+        flight = Flight(lane, now, step_s, steps, plans, waits, pieces)
         self.flights[lane] = flight
-        self.stage_free_s = now + stage_s * factor
         return flight
+
+    def _out_s(self, now: float, latency_s: float, stage_s: float) -> float:
+        """When a step that starts now leaves the last stage: it enters each as soon as it has come
+        there and the step before it has left.
+
+        latency_s: of the step if it never waits.  stage_s: in each stage.
+        """
+        next_s = (latency_s - stage_s) / (self.lanes - 1)  # between entering two stages
+        enters_s = now
+        for stage, free_s in enumerate(self.stages_free_s):
+            if stage:
+                enters_s = max(enters_s + next_s, free_s)
+            self.stages_free_s[stage] = enters_s + stage_s
+        return enters_s + stage_s
 
     def land(self, flight: Flight) -> None:
         """End a flight: update its sequences and prompts."""

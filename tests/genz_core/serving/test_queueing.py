@@ -128,20 +128,24 @@ def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_t
     assert mean == pytest.approx(0.018 + (4 - 2) / 10 * reading)
 
 
-def test_a_lane_waits_for_what_the_other_has():
-    """Two lanes of four decodes: 14 ms through, half of it per stage, and 0.4 prompts per step of a
-    lane, each 10 ms through and 5 ms on a stage: a lane waits for the other's excess work.
-    """
-    from scipy.stats import poisson
-
-    numbers = poisson.pmf(np.arange(40), 0.4)
-    beyond = np.maximum(np.subtract.outer(np.arange(40), np.arange(40)), 0)
-    wait = 0.005 * numbers @ beyond @ numbers
-    two = batching(Linear(lanes=2), lanes=2)
-    mean = two.pace(8 * ONE, 11 * ONE).cycle_s
-    assert mean == pytest.approx(0.014 + 0.4 * 0.01 + wait, rel=0.03)
-    alone = two.pace(8 * ONE, 1 * ONE).cycle_s
-    assert alone == pytest.approx(0.014)
+@pytest.mark.parametrize("lanes", [2, 4])
+@pytest.mark.parametrize("prompts", [0.02, 0.4, 2.0])
+def test_a_cycle_of_a_pipeline_is_that_of_steps_that_keep_their_order_in_every_stage(
+    lanes, prompts
+):
+    """Four decodes a lane: 14 ms through all stages, and each prompt of a step 10 ms more."""
+    each_s = (0.014 + 0.01 * np.random.default_rng(0).poisson(prompts, 20_000)) / lanes
+    left_s, ended_s = np.zeros(lanes), np.zeros(lanes)  # by stage; by lane
+    for number, stage_s in enumerate(each_s):
+        at_s = ended_s[number % lanes]
+        for stage in range(lanes):
+            at_s = left_s[stage] = max(at_s, left_s[stage]) + stage_s
+        ended_s[number % lanes] = at_s
+    decodes = 4.0 * lanes * ONE
+    pipeline = batching(Linear(lanes=lanes), lanes=lanes)
+    found = pipeline.mixed_cycle_s(decodes, prompts * ONE)
+    assert found == pytest.approx(at_s / each_s.size * lanes, rel=0.03)
+    assert pipeline.pace(decodes, 1 * ONE).cycle_s == pytest.approx(0.014)
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.5, 3.0, 20.0])

@@ -273,6 +273,45 @@ def test_a_pipeline_keeps_every_stage_busy(model, system):
     assert piped.seconds == pytest.approx(alone.seconds, rel=0.02)
 
 
+class Staged:
+    """Every stage takes 4 s for a step with more than one token of a prompt, else 1 s."""
+
+    def __init__(self, stages: int, between_s: float = 0.0) -> None:
+        self.stages, self.between_s = stages, between_s
+
+    def __call__(self, ranks):
+        stage_s = 4.0 if any(new > 1 for rank in ranks for new, _ in rank.prompts) else 1.0
+        return StepTime(self.stages * stage_s + (self.stages - 1) * self.between_s, stage_s)
+
+
+@pytest.mark.parametrize(
+    "stages, arrival_s, tokens, others",
+    [
+        # the prompt is in the stages from 5, 9 to 13; the other lane's step from 9 and 13 to 14
+        (2, 4.5, [2, 4, 6, 14, 16], [13, 15, 17]),
+        # from 7, 11, 15 to 19; the other lane's step from 11, 15 and 19 to 20
+        (3, 6.5, [3, 6, 9, 20, 23], [19, 22, 25]),
+    ],
+)
+def test_no_step_overtakes_a_prompt_in_any_stage_of_a_pipeline(
+    stages, arrival_s, tokens, others, model, system
+):
+    load = Requests([0.0, arrival_s], [1, 1000], [len(tokens), len(others)])
+    run = served(model, system, load, price=Staged(stages), parallelism=Parallelism(pp=stages))
+    assert run.ttft_s == pytest.approx([tokens[0], others[0] - arrival_s])
+    assert run.e2e_s == pytest.approx([tokens[-1], others[-1] - arrival_s])
+    assert np.all(run.busy <= 1.0)
+
+
+@pytest.mark.parametrize("between_s", [0.0, 0.5])
+def test_one_user_of_a_pipeline_waits_for_no_stage(between_s, model, system):
+    load, price = requests(8, 500, 20), Staged(4, between_s)
+    alone = served(model, system, load, concurrency=1, price=price)
+    piped = served(model, system, load, concurrency=1, price=price, parallelism=Parallelism(pp=4))
+    assert piped.e2e_s == pytest.approx(alone.e2e_s)
+    assert piped.ttft_s == pytest.approx(alone.ttft_s)
+
+
 # ------------------------------------------------------------------------------- the client
 
 
