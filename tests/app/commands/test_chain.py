@@ -106,7 +106,7 @@ def test_what_is_changed_between_two_steps_changes_the_number():
     ("words", "given", "sentence"),
     [
         (("ops", "-"), "{}", "modules populate"),
-        (("ops", "-"), "no json", "is no JSON"),
+        (("ops", "-"), "no json", "is not valid JSON"),
         (("ops", "-"), "", "modules populate"),
         (("modules", "populate", "-"), '{"schema": "ridgeline/ops/1"}', "ridgeline arch MODEL"),
         (("estimate", "-"), '{"schema": "ridgeline/arch/1", "config": {}}', "ridgeline ops -"),
