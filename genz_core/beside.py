@@ -29,8 +29,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from genz_core.graphs import Graph, Op
 from genz_core.models.model_wrapper import ModelAround
-from genz_core.types import Graph, Op, Parallelism, Precision, Step
+from genz_core.types import Parallelism, Precision, Step
 
 _SHARED = "moe.shared"  # end of the module of their operators
 _GATE = "shared_experts_gate"  # the product that scales their output

@@ -30,11 +30,13 @@ from genz_core.common.memo import ByIdentity
 from genz_core.common.short_repr import clipped
 from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
+from genz_core.graphs import Graph, Model
 from genz_core.measured_runs import RunFacts
 from genz_core.models.model_kinds import padded
 from genz_core.models.speculative import SpeculativeModel
 from genz_core.precision import bytes_of
-from genz_core.types import Graph, Group, Model, Parallelism, Step, System
+from genz_core.systems import System
+from genz_core.types import Group, Parallelism, Step
 
 _GENERIC = EngineProfile()
 _DEGREES, _SIZES = fields(Parallelism), fields(Group)

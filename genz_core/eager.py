@@ -16,10 +16,11 @@ import numpy as np
 
 from genz_core.common.memo import ByIdentity
 from genz_core.engine import EagerFacts, EngineProfile
+from genz_core.graphs import GROWING, Graph, Model, Op
 from genz_core.models.model_wrapper import ModelAround
 from genz_core.operators import copy
 from genz_core.symbolic.symbols import number
-from genz_core.types import GROWING, Graph, Model, Num, Op, Parallelism, Precision, Step
+from genz_core.types import Num, Parallelism, Precision, Step
 
 #: Kernels that eager transformers launches for each operator of a decoder layer, counted in its
 #: source (models/llama/modeling_llama.py, cache_utils.py): a norm with the residual before it (add,

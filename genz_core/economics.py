@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.errors import InvalidValue
-from genz_core.types import Array, Num, System
+from genz_core.systems import System
+from genz_core.types import Array, Num
 
 _HOUR_S = 3600.0
 _MILLION = 1e6

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.limits import LIMITS
-from genz_core.types import DEGREES, Array, Model, Parallelism, System, Workload
+from genz_core.systems import System
+from genz_core.types import DEGREES, Array, Parallelism, Workload
 from genz_core.validity import OnError
 from genz_core.workload import Estimate, estimate
 

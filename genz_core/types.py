@@ -1,28 +1,20 @@
-"""Types of the engine: sizes, degrees, operators, graphs, systems; SI units in the names.
+"""Types of the engine: sizes, degrees, number formats; SI units in the names.
 
 `Num` is a float or an array [configs] with one value per configuration: the same code prices one
-configuration or a hundred thousand.  Dependencies go one way: an `Op` knows no hardware, a `System`
-no model, an `Estimate` no chart.
+configuration or a hundred thousand.  Dependencies go one way: an `Op` (`genz_core.graphs`) knows no
+hardware, a `System` (`genz_core.systems`) no model, an `Estimate` no chart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.common.registry import KINDS, OperatorClass
-from genz_core.common.short_repr import clipped, listed
-from genz_core.devices.memory_levels import MemoryLevel
-from genz_core.devices.topology_kinds import SWITCH, Topology
-from genz_core.errors import MissingSpec
 from genz_core.symbolic.symbols import number
-
-if TYPE_CHECKING:
-    from genz_core.latency.profile import LatencyProfile
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -30,8 +22,6 @@ Places = NDArray[np.intp]
 Num = float | Array
 
 CacheSource = Literal["checkpoint", "convention", "asked"]
-
-# ------------------------------------------------------------------------------- workload and split
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,262 +183,3 @@ class Precision:
                 return self.weights[role]
             role = role.rpartition(".")[0]
         return self.weights["default"]
-
-
-# ------------------------------------------------------------------------------- operators, graphs
-
-
-@dataclass(frozen=True, slots=True)
-class Op:
-    """One run of an operator on one device, in one step; numbers or arrays [configs].
-
-    name: place in the model ("qkv_proj").  kind: key of its formulas (`genz_core.common.registry`).
-    flops: a multiply-add is two.  *_bytes: memory traffic by tensor class, each operand once.
-    held_weight_bytes, held_kv_bytes: bytes that stay on the device (all experts; the cache after
-    the step).  far_weights, far_kv: shares of either in the second memory of the device.
-    message_bytes: per device, before the algorithm's factor; group: devices that
-    take part; stride: devices between two neighbours of the group, which decides the tier.
-    compute, weights, activations, kv: number formats.  forced: the user chose the arithmetic, so
-    no engine chooses another.  dims: the shape, as the latency model uses it.
-    layers: indices of the layers that have it, empty for operators outside the layers, which are on
-    the `first` or the `last` pipeline stage.  repeat: runs per layer.  module: path in the model.
-    Multiply by `count` for the step.
-    """
-
-    name: str
-    kind: str
-    flops: Num = 0.0
-    weight_bytes: Num = 0.0
-    input_bytes: Num = 0.0
-    output_bytes: Num = 0.0
-    kv_read_bytes: Num = 0.0
-    kv_write_bytes: Num = 0.0
-    held_weight_bytes: Num = 0.0
-    held_kv_bytes: Num = 0.0
-    message_bytes: Num = 0.0
-    group: Num = 1.0
-    stride: Num = 1.0
-    far_weights: Num = 0.0
-    far_kv: Num = 0.0
-    compute: str = "bf16"
-    weights: str = "bf16"
-    activations: str = "bf16"
-    kv: str = "bf16"
-    forced: bool = False
-    dims: Mapping[str, Num] = field(default_factory=dict)
-    layers: tuple[int, ...] = ()
-    repeat: float = 1.0
-    stage: Literal["first", "last"] = "last"
-    module: str = ""
-
-    @property
-    def count(self) -> float:
-        """Runs per step over the whole model."""
-        return self.repeat * (len(self.layers) or 1)
-
-    @property
-    def operator_class(self) -> OperatorClass:
-        """Class for charts and validation."""
-        return KINDS[self.kind].operator_class
-
-    @property
-    def memory_bytes(self) -> Num:
-        """All memory traffic of one run."""
-        return (
-            self.weight_bytes
-            + self.input_bytes
-            + self.output_bytes
-            + self.kv_read_bytes
-            + self.kv_write_bytes
-        )
-
-    @property
-    def far_bytes(self) -> Num:
-        """Traffic of one run with the second memory."""
-        cache = self.kv_read_bytes + self.kv_write_bytes
-        return self.weight_bytes * self.far_weights + cache * self.far_kv
-
-
-#: Figures of an operator that grow with its sequences.
-GROWING = (
-    "flops", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes", "held_kv_bytes",
-)  # fmt: skip
-_NUMBERS = (
-    "flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes",
-    "held_weight_bytes", "held_kv_bytes", "message_bytes", "group", "stride",
-    "far_weights", "far_kv",
-)  # fmt: skip
-
-
-def picked(op: Op, columns: slice | Mask | Places) -> Op:
-    """The operator in a selection of its configurations; scalars are equal in all of them and stay
-    scalars.
-    """
-
-    def selected(value: Num) -> Num:
-        return np.asarray(value)[columns] if np.size(value) > 1 else value
-
-    numbers: dict[str, Any] = {name: selected(getattr(op, name)) for name in _NUMBERS}
-    dims = {name: selected(value) for name, value in op.dims.items()}
-    return replace(op, **numbers, dims=dims)
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """The operators of one step in the order in which they run.
-
-    layers: decoder layers of the model (the pipeline splits them).  notes: assumptions and
-    rewrites of the builder, in words.
-    """
-
-    ops: tuple[Op, ...]
-    layers: int
-    notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        names = listed(op.name for op in self.ops)
-        return f"Graph({len(self.ops)} operators, {self.layers} layers:\n  {names})"
-
-
-@runtime_checkable
-class Model(Protocol):
-    """Interface of a model to the engine; `model_registry.load` and tracing return one."""
-
-    @property
-    def name(self) -> str:
-        """Its name, for display."""
-        ...
-
-    @property
-    def precision(self) -> Precision:
-        """Number formats of its tensors."""
-        ...
-
-    @property
-    def parameters(self) -> float:
-        """Parameters of the language model, tied embeddings once."""
-        ...
-
-    @property
-    def active_parameters(self) -> float:
-        """Parameters that are used for one token."""
-        ...
-
-    @property
-    def max_context(self) -> int | None:
-        """Tokens that its positions allow, None without a limit."""
-        ...
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on how its name was resolved, on assumptions and on rewrites, in words."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Origin of its shape: that of its configuration, "trace", or ""."""
-        ...
-
-    def with_precision(self, precision: Precision) -> Model:
-        """The same model in other number formats; its notes are unchanged."""
-        ...
-
-    def graph(self, step: Step, parallelism: Parallelism) -> Graph:
-        """The operators of a step on one device."""
-        ...
-
-    def invalid(self, parallelism: Parallelism) -> str | None:
-        """A sentence on degrees that cannot split the model, with near ones that can; None if they
-        can.
-        """
-        ...
-
-
-# ------------------------------------------------------------------------------- systems
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A tier of interconnect.
-
-    bytes_per_s: per device and direction, all its links together.  latency_s: per message.
-    domain: devices reached without leaving the tier (8 in an HGX node, 72 in NVL72; 0 for no
-    limit).  in_network: its switches reduce (NVLink SHARP and similar).
-    topology: how its devices are wired.  reached: share of the rate that remains after the
-    protocol's overhead, where it is stated; otherwise None.
-    """
-
-    name: str
-    bytes_per_s: float
-    latency_s: float
-    domain: int
-    in_network: bool = False
-    topology: Topology = SWITCH
-    reached: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """An accelerator and its links to others, from a datasheet; SI units.
-
-    peak_flops_per_s: dense, by arithmetic type (fp64 fp32 tf32 bf16 fp16 fp8 int8 fp4 int4).
-    compute_units: streaming multiprocessors, compute units or cores.
-    boost_factor: highest clock over the clock of the stated peaks, 1 where unknown; bounds use it,
-    expectations do not.
-    second_memory: a slower memory that the device can read directly.
-    links: scale-up first, scale-out last.  family: chips that share fitted efficiencies ("hopper").
-    assumptions: figures of kind `assumed`, in words.  latency: fitted constants of its operators;
-    None for the engine's defaults.  notes: how an ambiguous or partial name was understood; ignored
-    when systems are compared.
-    """
-
-    slug: str
-    name: str
-    vendor: str
-    kind: Literal["gpu", "cpu", "tpu", "npu", "igpu"]
-    family: str
-    peak_flops_per_s: Mapping[str, float]
-    memory_bytes: float
-    memory_bytes_per_s: float
-    second_memory: MemoryLevel | None = None
-    l2_bytes: float | None = None
-    l2_bytes_per_s: float | None = None
-    compute_units: int | None = None
-    clock_hz: float | None = None
-    boost_factor: float = 1.0
-    tdp_w: float | None = None
-    links: tuple[Link, ...] = ()
-    host_bytes_per_s: float | None = None
-    host_memory_bytes: float | None = None
-    host_memory_bytes_per_s: float | None = None
-    disk_bytes_per_s: float | None = None
-    price_usd_per_hour: float | None = None
-    assumptions: tuple[str, ...] = ()
-    latency: LatencyProfile | None = None
-    notes: tuple[str, ...] = field(default=(), compare=False)
-
-    def __repr__(self) -> str:
-        peaks = listed((f"{name} {rate:.4g}" for name, rate in self.peak_flops_per_s.items()), 200)
-        links = listed((f"{link.name} {link.bytes_per_s:.4g}" for link in self.links), 150)
-        return (
-            f"System({self.slug!r}, {clipped(self.name)!r}, {self.kind}, family {self.family!r}:\n"
-            f"  peak_flops_per_s {peaks}\n"
-            f"  memory_bytes {self.memory_bytes:.4g}, memory_bytes_per_s "
-            f"{self.memory_bytes_per_s:.4g}, compute_units {self.compute_units}\n"
-            f"  links {links or 'none'})"
-        )
-
-    def peak(self, compute: str) -> float:
-        """Dense peak for an arithmetic type [FLOP/s].
-
-        Raises:
-            MissingSpec: the datasheet states none (for example fp8 on an A100).
-        """
-        try:
-            return self.peak_flops_per_s[compute]
-        except KeyError:
-            stated = ", ".join(self.peak_flops_per_s)
-            raise MissingSpec(
-                f"{self.name} has no known dense {compute} peak (it has {stated}); choose another "
-                "compute format, or add the figure to its YAML"
-            ) from None

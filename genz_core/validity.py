@@ -17,7 +17,8 @@ from genz_core.errors import (
     OutOfMemory,
     RidgelineError,
 )
-from genz_core.types import DEGREES, Array, Mask, Model, Num, Parallelism, Workload
+from genz_core.graphs import Model
+from genz_core.types import DEGREES, Array, Mask, Num, Parallelism, Workload
 
 _SIZES = ("batch", "isl", "osl", "cached")
 _SPLIT = (*DEGREES, "micro_batches", "expert_imbalance", "redundant_experts")

@@ -24,6 +24,7 @@ from genz_core.common.short_repr import clipped, counts, spans
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import ContextTooLong, OutOfMemory
+from genz_core.graphs import Model
 from genz_core.measured_runs import SIZES
 from genz_core.models.diffusion import denoising
 from genz_core.models.model_kinds import generates
@@ -40,7 +41,8 @@ from genz_core.schedule import (
 from genz_core.steps.step import StepEstimate, price
 from genz_core.steps.step_correction import StepCorrection, least_scale, step_correction
 from genz_core.symbolic.symbols import number
-from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
+from genz_core.systems import System
+from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, spread_out
 
 OUT_OF_MEMORY = OutOfMemory.code

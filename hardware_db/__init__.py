@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db import mig, recipes, system_files, yaml_document
 from hardware_db.engine_files import (
     GENERIC,

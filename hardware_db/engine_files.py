@@ -10,7 +10,7 @@ from pathlib import Path
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine, UnsupportedEngine
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db import engine_versions, recipes, yaml_document
 from hardware_db.data_folder import data_folder
 from hardware_db.engine_schema import EngineRecord, engine_record

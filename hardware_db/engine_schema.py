@@ -21,7 +21,7 @@ from genz_core.engine import (
 )
 from genz_core.errors import InvalidValue
 from genz_core.precision import canonical
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.engine_versions import Era, is_before, is_until
 from hardware_db.schema_errors import sentence
 from hardware_db.system_schema import GIBI, GIGA, MICRO, Fact, Source

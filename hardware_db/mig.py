@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 from genz_core.errors import UnknownSystem
-from genz_core.types import System
+from genz_core.systems import System
 
 #: Words that begin the assumption on a slice; no slice was measured.
 SLICE = "a MIG slice: "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.tables import SourcedFigure, sourced_figures
 
 

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from genz_core.devices.memory_levels import Held, MemoryLevel
 from genz_core.devices.topology_kinds import SWITCH, Topology
 from genz_core.errors import InvalidValue
-from genz_core.types import Link, System
+from genz_core.systems import Link, System
 from hardware_db.schema_errors import sentence
 
 Kind = Literal["datasheet", "derived", "measured", "assumed"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import InvalidValue
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.mig import SLICE
 
 _PREFIX = "what if: "

@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import Literal
 
 from genz_core.errors import UnsupportedModel
+from genz_core.graphs import Model
 from genz_core.models.acceptance import Acceptance
 from genz_core.models.speculative import Method, Speculation
-from genz_core.types import Model, Precision
+from genz_core.types import Precision
 from model_registry.graph.model import DescribedModel
 from model_registry.quantization.roles import KEPT
 from model_registry.spec import (

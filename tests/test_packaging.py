@@ -90,7 +90,7 @@ import app, hardware_db, profilers, tests
 import ridgeline
 from ridgeline.app.jobs import MEASURING, Queue
 from ridgeline.app.measuring.run_store import execute
-from ridgeline.genz_core.types import System
+from ridgeline.genz_core.systems import System
 from ridgeline.profilers.runs.run_config import compose
 
 if __name__ == "__main__":

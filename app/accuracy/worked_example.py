@@ -15,10 +15,11 @@ from app.scenario import intervals
 from app.scenario.intervals import Ranged
 from app.wording import quantities
 from genz_core import Estimate
+from genz_core.graphs import Op
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.parameters import describe
 from genz_core.steps.step import StepEstimate
-from genz_core.types import Array, Op
+from genz_core.types import Array
 from hardware_db.intervals import Interval
 
 _TIER_WORDS = {

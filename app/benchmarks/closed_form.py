@@ -25,7 +25,7 @@ from app.scenario.served_rows import completed
 from genz_core.errors import InvalidValue
 from genz_core.serving import ServingEstimate
 from genz_core.serving.traffic import OVERLOADED
-from genz_core.types import System
+from genz_core.systems import System
 from genz_core.workload import OUT_OF_MEMORY, WITH_TIMES
 from profilers.serving_results.measurement import Throughput
 

@@ -8,7 +8,7 @@ from app.benchmarks.deployment import Deployment
 from app.measuring.completion import Filling
 from app.measuring.identity import Known, board, versions_of
 from genz_core.errors import RidgelineError
-from genz_core.types import System
+from genz_core.systems import System
 
 _FIELDS = ("model", "system", "weights", "kv", "engine", "engine_version")
 _DEGREES = ("tp", "pp", "dp", "ep")

@@ -8,7 +8,7 @@ from genz_core.calibration.operator_calibration import Calibration
 from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import describe
 from genz_core.latency.profile import LatencyProfile
-from genz_core.types import System
+from genz_core.systems import System
 
 
 class CalibratedSystem(Protocol):

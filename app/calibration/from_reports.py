@@ -17,7 +17,7 @@ from genz_core.calibration.operator_calibration import Calibration, calibrate, i
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import OperatorPoints, bound_s
 from genz_core.latency.profile import LatencyProfile
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db import system_files, user_files
 from profilers import Report
 from profilers.comparison import account, profile_account

@@ -22,7 +22,7 @@ from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.latency.parameters import GemmParameters, describe
 from genz_core.latency.profile import LatencyProfile
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db import engine_schema, profile_schema, user_files
 from profilers.collect import machine
 from profilers.collect.machine_document import ENGINE, SLUG, system_document

@@ -18,7 +18,8 @@ from app.measuring.prediction import RunContext, agreements, step_rows
 from genz_core.common.progress import Cancel, Progress, never, part, silent
 from genz_core.eager import as_run
 from genz_core.errors import MeasurementError
-from genz_core.types import Group, Model, Parallelism, Step
+from genz_core.graphs import Model
+from genz_core.types import Group, Parallelism, Step
 from profilers.collect.agreement import Agreement
 from profilers.collect.clock import SHARED
 from profilers.collect.steps import StepRun, measure_steps

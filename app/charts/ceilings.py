@@ -9,7 +9,7 @@ from app.charts.labels import Room
 from app.charts.parts import line
 from app.charts.style import Look, translucent
 from app.wording import quantities
-from genz_core.types import System
+from genz_core.systems import System
 
 #: Bandwidths drawn as diagonals: name, bytes/s, dash style of the line.
 Levels = Sequence[tuple[str, float, str]]

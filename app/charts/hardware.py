@@ -6,7 +6,7 @@ from app.charts.figure import Figure
 from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import dots, flops_words, log_axis
 from app.charts.style import Look, blank
-from genz_core.types import System
+from genz_core.systems import System
 
 #: Name of each kind of system, and its symbol.
 KINDS: Mapping[str, str] = {

@@ -27,7 +27,8 @@ from app.scenario.scenario import Resolved, asking, estimate_resolved, placing
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from genz_core import Estimate, max_batch, max_context
-from genz_core.types import Model, Parallelism
+from genz_core.graphs import Model
+from genz_core.types import Parallelism
 from hardware_db import data_folder
 
 Arguments = ParamSpec("Arguments")

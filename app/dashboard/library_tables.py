@@ -15,7 +15,8 @@ from app.dashboard.page_texts import page_text
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, TERA
 from genz_core.errors import RidgelineError
-from genz_core.types import Parallelism, Step, System
+from genz_core.systems import System
+from genz_core.types import Parallelism, Step
 from model_registry.finding.loading import describe as describe_model
 from model_registry.finding.loading import names as model_names
 

@@ -19,7 +19,7 @@ from genz_core.economics import (
     PowerModel,
 )
 from genz_core.errors import InvalidValue
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.site_power import site_power
 from profilers.runs.store import Store
 

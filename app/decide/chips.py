@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import hardware_db
 from genz_core.errors import InvalidValue
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.memory_stacks import memory_bandwidth
 
 #: Exponent of arithmetic in power: dynamic power grows as clock times voltage squared, and voltage

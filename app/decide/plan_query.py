@@ -23,7 +23,7 @@ from app.scenario.setup import Setup, source_of
 from app.simulation.trace_file import Trace
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.errors import RidgelineError
-from genz_core.types import System
+from genz_core.systems import System
 
 #: Number of degrees up to which a plan is priced while a page waits: about half a second.
 PLAN_AT_ONCE = 150

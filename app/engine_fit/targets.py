@@ -20,7 +20,8 @@ from genz_core.calibration.engine_calibration import moved
 from genz_core.calibration.operator_calibration import TOLERANCE
 from genz_core.deployment import bulk_format
 from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
-from genz_core.types import Array, Mask, System
+from genz_core.systems import System
+from genz_core.types import Array, Mask
 from hardware_db.engine_files import prior_engine
 
 #: Function (deployment, its rows, its engine) -> the engine used to price the rows.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import InvalidValue
-from genz_core.types import Link, System
+from genz_core.systems import Link, System
 from hardware_db import yaml_document
 
 #: Name of each form of wiring in the file; a torus is a ring in each dimension.

@@ -17,8 +17,8 @@ from app.scenario import results
 from app.scenario.results import Estimate
 from app.scenario.summary import step_of
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Op
 from genz_core.steps.step import StepEstimate
-from genz_core.types import Op
 
 PHASES = ("prefill", "decode")
 _MOST_DEVICES = 1024

@@ -21,7 +21,7 @@ from app.question.parameter import brief
 from app.question.query import Query, Sources, ask
 from app.scenario.scenario import find_system
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.types import System
+from genz_core.systems import System
 
 KEYS = (*fleets.FLEET, "question", "machines", "models")
 

@@ -29,7 +29,7 @@ from app.scenario.served_rows import completed
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.types import System
+from genz_core.systems import System
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.comparison.compare import Expected, in_phase, step_count
 from profilers.matching.table_join import NOTHING

@@ -12,8 +12,9 @@ from app.question.question import Question
 from app.scenario.scenario import Resolved, estimate_resolved
 from genz_core import Estimate, Workload
 from genz_core.errors import RidgelineError
+from genz_core.graphs import Model
 from genz_core.precision import FORMATS
-from genz_core.types import Model, System
+from genz_core.systems import System
 from genz_core.workload import WITH_TIMES
 from profilers.collect.machine_document import SLUG
 from profilers.phases.what_ran import Fact, StepFacts, WhatRan

@@ -14,7 +14,7 @@ from app.measuring.likely_models import likely_models
 from app.measuring.prediction import FORMATS as TORCH_FORMATS
 from app.question.question import Question
 from genz_core.errors import RidgelineError
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.engine_files import known_versions
 from profilers import Report
 from profilers.operators.number_formats import type_of_name

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.types import Model, Op, Parallelism, Step
+from genz_core.graphs import Model, Op
+from genz_core.types import Parallelism, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from app.measuring.prediction import FORMATS, RunContext, cut_config, run_contex
 from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
 from genz_core.errors import MeasurementError, RidgelineError, UnknownEngine, UnknownModel
-from genz_core.types import Parallelism, System
+from genz_core.systems import System
+from genz_core.types import Parallelism
 from hardware_db import engine_schema, system_files, yaml_document
 from hardware_db.data_folder import data_folders
 from hardware_db.own_files import read_text

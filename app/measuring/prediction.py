@@ -17,8 +17,10 @@ from app.scenario.intervals import Ranged
 from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
 from genz_core.errors import RidgelineError
+from genz_core.graphs import Model
 from genz_core.steps.step import StepEstimate
-from genz_core.types import Model, Parallelism, System, Workload
+from genz_core.systems import System
+from genz_core.types import Parallelism, Workload
 from genz_core.workload import decode_step, prefill
 from hardware_db.intervals import Interval
 from model_registry.finding.hub import hub_model

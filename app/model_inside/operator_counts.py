@@ -6,8 +6,8 @@ from typing import Any
 from app.question.query import Query
 from app.scenario.inputs import inputs_of
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.limits import checked_size
-from genz_core.types import Model
 from model_registry.reports import counted_step, step_documents
 from model_registry.reports.counted_step import CountedStep
 

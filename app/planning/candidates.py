@@ -17,7 +17,8 @@ from app.question.evidence import Evidence
 from app.question.question import Question
 from genz_core.serving import Novelty
 from genz_core.serving.traffic import after_first
-from genz_core.types import Array, System
+from genz_core.systems import System
+from genz_core.types import Array
 
 #: Columns that distinguish a deployment from others of its family.
 CHOICES = (

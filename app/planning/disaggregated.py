@@ -40,7 +40,8 @@ from genz_core.serving.pools.workers import (
 from genz_core.serving.series import before_a_prompt_s, correction_of
 from genz_core.serving.traffic import OVERLOADED, after_first, between_tokens
 from genz_core.steps.step_correction import StepCorrection
-from genz_core.types import Array, System, Workload
+from genz_core.systems import System
+from genz_core.types import Array, Workload
 from genz_core.workload import OUT_OF_MEMORY
 
 #: Numbers of users within this factor share one correction from measured runs.

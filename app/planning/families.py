@@ -30,10 +30,12 @@ from app.scenario.scenario import (
 )
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.graphs import Model
 from genz_core.models.model_kinds import check_generates
 from genz_core.models.speculative import Speculation
 from genz_core.serving import Novelty
-from genz_core.types import Array, Model, System
+from genz_core.systems import System
+from genz_core.types import Array
 from hardware_db import engines_for, is_hypothetical
 from hardware_db.intervals import Interval, Kind, kind_interval
 

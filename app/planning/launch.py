@@ -28,7 +28,7 @@ from app.scenario.gate import experts_of
 from genz_core.deployment import bulk_format
 from genz_core.engine import EngineProfile
 from genz_core.models.adapters import AdaptedModel
-from genz_core.types import System
+from genz_core.systems import System
 
 _FLAGS = Path(__file__).parent / "engine_flags.yaml"
 _PORT = 8000

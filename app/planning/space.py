@@ -15,8 +15,10 @@ from app.question.question import Question
 from app.scenario.gate import experts_of
 from app.scenario.scenario import SystemSource
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.limits import LIMITS
-from genz_core.types import Array, Model, Parallelism, System
+from genz_core.systems import System
+from genz_core.types import Array, Parallelism
 
 #: Degrees of a replica that a search chooses, the rows of its tables.
 DEGREES = ("tp", "pp", "dp", "ep")

@@ -16,9 +16,10 @@ from app.question.evidence import Evidence
 from app.question.facts import formats_of, input_facts, split_facts, traffic_numbers
 from app.question.measured_ranges import Load, anywhere, measured, measured_with_pools
 from genz_core import Estimate
+from genz_core.graphs import Model
 from genz_core.models.speculative import SpeculativeModel
 from genz_core.serving import ServingEstimate
-from genz_core.types import Array, Mask, Model, Num, Parallelism
+from genz_core.types import Array, Mask, Num, Parallelism
 from hardware_db.intervals import Kind
 
 #: Names of categories for a reader; other parameters keep their name.

@@ -7,10 +7,11 @@ from dataclasses import fields
 import numpy as np
 
 from genz_core.common.memo import ByIdentity
+from genz_core.graphs import Model
 from genz_core.models.model_kinds import model_kind
 from genz_core.precision import FORMATS, arithmetic, bytes_of
 from genz_core.serving import Traffic
-from genz_core.types import Model, Num, Parallelism, Step
+from genz_core.types import Num, Parallelism, Step
 
 #: Parameters of a split that matter only for a mixture of experts.
 _OF_EXPERTS = ("ep", "expert_imbalance", "redundant_experts", "overlap")

@@ -23,7 +23,8 @@ from genz_core.serving.cache_tiers import (
     found_share,
     total_bytes,
 )
-from genz_core.types import Array, System, Workload
+from genz_core.systems import System
+from genz_core.types import Array, Workload
 from hardware_db.tables import table
 
 _GIB = 2.0**30

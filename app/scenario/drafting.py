@@ -10,9 +10,9 @@ from app.question.question import Question
 from app.question.validity import drafts
 from app.scenario.scenario import Resolved, find_model
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.models.acceptance import Acceptance
 from genz_core.models.speculative import Method, Speculation, speculative_model
-from genz_core.types import Model
 from hardware_db.acceptance import measured_acceptance
 from model_registry import drafts as registered
 from model_registry.finding.sources import ModelSource

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from app.scenario.levers import PHASES
+from genz_core.graphs import Model
 from genz_core.models.model_kinds import generates
-from genz_core.types import Model
 
 #: Parts of the names of columns that an encoder's rows leave out.
 _GENERATED = ("tpot", "e2e", "interactivity", "osl", "capacity")

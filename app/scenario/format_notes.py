@@ -5,9 +5,11 @@ from contextlib import suppress
 
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import MissingSpec
+from genz_core.graphs import Model
 from genz_core.latency.roofline import arithmetic_of
 from genz_core.precision import bytes_of
-from genz_core.types import Model, Parallelism, Step, System
+from genz_core.systems import System
+from genz_core.types import Parallelism, Step
 
 _SIXTEEN_BIT = 2.0
 _KEPT: ByIdentity[tuple[str, ...]] = ByIdentity()

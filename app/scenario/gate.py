@@ -12,9 +12,10 @@ from app.question.question import STANDARD, Question
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.models.model_kinds import model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
-from genz_core.types import Array, Mask, Model, Num, Parallelism, Step
+from genz_core.types import Array, Mask, Num, Parallelism, Step
 from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
 from model_registry.quantization.overrides import takes_inputs
 

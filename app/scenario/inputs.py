@@ -3,9 +3,9 @@
 from app.question.question import Question
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.models.diffusion import Denoising, denoising
 from genz_core.models.model_kinds import prompt_tokens
-from genz_core.types import Model
 from model_registry.graph.model import DescribedModel
 from model_registry.spec import ModelInputs, SoundInput
 

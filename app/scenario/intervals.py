@@ -23,10 +23,12 @@ from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
 from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Model, Op
 from genz_core.latency import Pricer
 from genz_core.serving import Novelty, ServingEstimate
 from genz_core.steps.step import StepEstimate
-from genz_core.types import Array, Model, Num, Op, System
+from genz_core.systems import System
+from genz_core.types import Array, Num
 from hardware_db.intervals import (
     Interval,
     kind_interval,

@@ -22,7 +22,8 @@ from genz_core.serving.disaggregation import (
     balance,
 )
 from genz_core.serving.options import Options
-from genz_core.types import Link, Parallelism, System
+from genz_core.systems import Link, System
+from genz_core.types import Parallelism
 from model_registry import in_formats
 
 if TYPE_CHECKING:

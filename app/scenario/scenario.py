@@ -27,10 +27,10 @@ from genz_core import EngineProfile, Estimate, System, Workload
 from genz_core.common.memo import ByIdentity
 from genz_core.deployment import as_server, deploy
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.serving.load_checks import real_lengths
 from genz_core.serving.options import Options
-from genz_core.types import Model
 from genz_core.workload import WITH_TIMES
 from hardware_db import data_folder
 from model_registry.finding.hub import HubModel

@@ -28,7 +28,8 @@ from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.models.speculative import SpeculativeModel, speculative_model
 from genz_core.serving import ServingEstimate, Traffic
-from genz_core.types import Array, Parallelism, System
+from genz_core.systems import System
+from genz_core.types import Array, Parallelism
 from hardware_db import recipes
 
 #: Requests that each user of a public benchmark sends.

@@ -14,7 +14,8 @@ from app.question.query import UnknownParameter
 from app.question.question import Question
 from app.scenario.scenario import Resolved, combined, find_model, find_system
 from genz_core.errors import InvalidValue, UnknownModel
-from genz_core.types import Model, System
+from genz_core.graphs import Model
+from genz_core.systems import System
 from hardware_db.data_folder import overlay
 from model_registry.finding.hub import hub_id
 from model_registry.finding.sources import json_object, shipped_page

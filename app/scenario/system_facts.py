@@ -5,7 +5,7 @@ from typing import Any
 
 import hardware_db
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db import SystemRecord
 from hardware_db.system_schema import unit_of
 

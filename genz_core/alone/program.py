@@ -27,6 +27,7 @@ from genz_core.compiled.kinds import Kind
 from genz_core.compiled.plan import Plan
 from genz_core.compiled.pricing import plan_of
 from genz_core.deployment import Deployment
+from genz_core.graphs import Graph
 from genz_core.schedule import (
     NODES,
     WEIGHTS,
@@ -38,7 +39,7 @@ from genz_core.steps.step import Figures, Laid, StepEstimate
 from genz_core.steps.step_correction import StepCorrection, corrected, least_scale
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program, Rows
-from genz_core.types import Array, Graph, Group, Parallelism, Workload
+from genz_core.types import Array, Group, Parallelism, Workload
 
 NAMES = ("batch", "new", "cached", "isl", "osl", "said_steps", "said_wait")
 _FIGURES = ("stage_s", "wait_s", "least_s", "host_s", "learned_s")

@@ -21,7 +21,8 @@ from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
 from genz_core.latency.parameters import Parameters, describe
 from genz_core.latency.profile import Fit, LatencyProfile, Tier
-from genz_core.types import Array, System
+from genz_core.systems import System
+from genz_core.types import Array
 
 #: Log residuals above this count linearly, not squared, so that one bad point does not distort a
 #: profile.

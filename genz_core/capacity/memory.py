@@ -18,21 +18,12 @@ from genz_core.compiled.pricing import operator_columns
 from genz_core.deployment import Deployment, deploy
 from genz_core.devices.memory_levels import MemoryLevel
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Graph, Model
 from genz_core.models.diffusion import denoising
 from genz_core.steps.step import slowest_stage
 from genz_core.symbolic.symbols import number
-from genz_core.types import (
-    Array,
-    Graph,
-    Group,
-    Mask,
-    Model,
-    Num,
-    Parallelism,
-    Step,
-    System,
-    Workload,
-)
+from genz_core.systems import System
+from genz_core.types import Array, Group, Mask, Num, Parallelism, Step, Workload
 from genz_core.validity import spread_out
 
 #: Fields of an operator for the bytes that stay on the device, and for those that it reads and

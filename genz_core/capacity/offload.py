@@ -23,8 +23,10 @@ import numpy as np
 from genz_core.capacity.memory import Memory
 from genz_core.devices.memory_levels import MemoryLevel
 from genz_core.errors import MissingSpec
+from genz_core.graphs import Op
 from genz_core.steps.step import StepEstimate
-from genz_core.types import Array, Mask, Op, System
+from genz_core.systems import System
+from genz_core.types import Array, Mask
 
 #: "levels": weights and cache in the system's second memory, where operators read them in place.
 What = Literal["weights", "kv", "experts", "levels"]

@@ -11,8 +11,9 @@ import numpy as np
 
 from genz_core.capacity.memory import Memory, end_of
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Graph, Model, Op
 from genz_core.steps.step import stage_runs
-from genz_core.types import Array, Graph, Model, Num, Op, Parallelism, Step, Workload
+from genz_core.types import Array, Num, Parallelism, Step, Workload
 from genz_core.validity import spread_out, stack
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from genz_core.compiled.kernels import Distinct, Kernels
 from genz_core.compiled.lanes import pieces, sum_nodes
+from genz_core.graphs import Graph, Op
 from genz_core.latency import Pricer
 from genz_core.latency.kernel_time import KernelTime
 from genz_core.latency.models import Phase
@@ -19,7 +20,8 @@ from genz_core.latency.roofline import roofline
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program, Rows
 from genz_core.symbolic.symbols import Symbol
-from genz_core.types import Array, Graph, Mask, Num, Op, Places, System
+from genz_core.systems import System
+from genz_core.types import Array, Mask, Num, Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from genz_core.compiled.lanes import (
 )
 from genz_core.compiled.parts import Part, evaluated
 from genz_core.deployment import Deployment
+from genz_core.graphs import Graph, Op
 from genz_core.latency import Pricer
 from genz_core.latency.models import Phase, depends_on_phase
 from genz_core.latency.pricer import decoding
@@ -30,7 +31,8 @@ from genz_core.steps.step import of_busiest_rank, stage_runs
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program, Rows
 from genz_core.symbolic.symbols import Symbol
-from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
+from genz_core.systems import System
+from genz_core.types import Array, Mask, Num, Parallelism, Step
 
 #: Lanes whose kernels are priced at a time, enough for token counts to repeat.
 _PRICED = 65536

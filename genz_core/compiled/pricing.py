@@ -13,10 +13,11 @@ from genz_core.compiled.kinds import Kind, kinds
 from genz_core.compiled.lanes import Lanes, Some, of_all_runs, sum_broadcast
 from genz_core.compiled.plan import Plan, Priced, key_of
 from genz_core.deployment import Deployment
+from genz_core.graphs import Graph
 from genz_core.latency import Pricer
 from genz_core.steps.step import Figures, Laid, StepEstimate, of_busiest_rank
 from genz_core.symbolic.symbols import Unresolved
-from genz_core.types import Array, Graph, Mask, Parallelism, Step
+from genz_core.types import Array, Mask, Parallelism, Step
 from genz_core.validity import stack
 
 #: number of steps for each kind beyond two above which making their plans is faster than pricing

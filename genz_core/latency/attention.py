@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
 from genz_core.latency.kernel_time import KernelTime, Stages
@@ -17,7 +18,7 @@ from genz_core.latency.profile import attention_format
 from genz_core.operators import attended_pairs
 from genz_core.precision import bytes_of
 from genz_core.symbolic.symbols import Symbol, number
-from genz_core.types import Array, Num, Op
+from genz_core.types import Array, Num
 
 _ROWS = 128.0  # query rows of one block in prefill
 _KEYS = 64.0  # keys of one step in decode

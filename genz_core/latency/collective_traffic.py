@@ -14,7 +14,8 @@ from math import prod
 import numpy as np
 
 from genz_core.devices.topology_kinds import Topology
-from genz_core.types import Array, Link, Num
+from genz_core.systems import Link
+from genz_core.types import Array, Num
 
 #: Bytes that cross a device's link per byte of message, in a group of g.
 _TRAFFIC: Mapping[str, Callable[[Array], Array]] = {

@@ -16,13 +16,15 @@ from typing import Any, cast
 import numpy as np
 
 from genz_core.common.registry import collective_kinds
+from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.kernel_time import KernelTime, Stages
 from genz_core.latency.models import prices
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import Exchange, Tier, exchange_of, tiers
 from genz_core.symbolic.symbols import number
-from genz_core.types import Array, Link, Num, Op
+from genz_core.systems import Link
+from genz_core.types import Array, Num
 
 #: Devices of the largest group that the constants of steps were fitted on; all of those were rings.
 _RING = 8.0

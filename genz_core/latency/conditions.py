@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Op
 from genz_core.latency.device import Device
 from genz_core.latency.parameters import CLASSES
 from genz_core.latency.profile import LatencyProfile
 from genz_core.latency.roofline import arithmetic_of, multiplies_four_bits
 from genz_core.precision import bytes_of
-from genz_core.types import Op, System
+from genz_core.systems import System
 
 #: Constants for a system that came without a profile: the defaults of every parameter set.
 _PLAIN = LatencyProfile(

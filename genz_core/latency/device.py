@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from genz_core.precision import runnable
-from genz_core.types import Link, System
+from genz_core.systems import Link, System
 
 #: 16-bit peak of one compute unit: the geometric mean of an A100's (2.9 TFLOP/s) and a B200's (15).
 _TYPICAL_UNIT_FLOPS_PER_S = 6.6e12

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
 from genz_core.latency.kernel_time import KernelTime, Stages
@@ -18,7 +19,7 @@ from genz_core.latency.parameters import GemmParameters
 from genz_core.latency.profile import product_format
 from genz_core.precision import bytes_of
 from genz_core.symbolic.symbols import number
-from genz_core.types import Array, Num, Op
+from genz_core.types import Array, Num
 
 #: Output tiles (rows, columns) and K splits that kernels choose among; tiles of fewer than 64 rows
 #: belong to kernels for few rows, those of fewer than 8 to matrix-vector kernels, see `least_rows`.

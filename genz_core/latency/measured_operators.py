@@ -16,12 +16,14 @@ from genz_core import operators
 from genz_core.eager import cpu_attention
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Op
 from genz_core.latency.moe import busiest_rank_rows
 from genz_core.latency.parameters import CLASSES, MoeParameters, Parameters
 from genz_core.latency.pricer import Pricer
 from genz_core.latency.roofline import roofline
 from genz_core.operators import Experts, Heads, Types
-from genz_core.types import Array, Num, Op, System
+from genz_core.systems import System
+from genz_core.types import Array, Num
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from genz_core.common.registry import Registry
+from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.kernel_time import KernelTime
-from genz_core.types import Op
 
 Phase = Literal["prefill", "decode"]
 PHASES: tuple[Phase, ...] = ("prefill", "decode")

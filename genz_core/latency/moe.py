@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
 from genz_core.latency.kernel_time import KernelTime, Stages
@@ -16,7 +17,7 @@ from genz_core.latency.parameters import MoeParameters
 from genz_core.latency.profile import product_format
 from genz_core.precision import bytes_of
 from genz_core.symbolic.symbols import number
-from genz_core.types import Array, Num, Op
+from genz_core.types import Array, Num
 
 _ROWS = np.array([16, 32, 64, 128, 256], dtype=np.float64)  # token rows of a tile
 _COLUMNS = 128.0

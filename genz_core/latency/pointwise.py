@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
 from genz_core.latency.kernel_time import KernelTime, Stages
@@ -16,7 +17,7 @@ from genz_core.latency.models import prices
 from genz_core.latency.numerics import warm_share
 from genz_core.latency.parameters import PointwiseParameters, ScanParameters
 from genz_core.symbolic.symbols import number
-from genz_core.types import Array, Num, Op
+from genz_core.types import Array, Num
 
 
 def pointwise_time(

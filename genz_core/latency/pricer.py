@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Op, picked
 from genz_core.latency import attention, collectives, gemm, moe, pointwise, scan  # noqa: F401
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
@@ -23,7 +24,8 @@ from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.latency.residual import Shapes, has_features
 from genz_core.latency.roofline import Roofline, roofline
 from genz_core.symbolic.symbols import Symbol, number
-from genz_core.types import Array, Mask, Num, Op, System, picked
+from genz_core.systems import System
+from genz_core.types import Array, Mask, Num
 
 
 @dataclass(frozen=True, slots=True)

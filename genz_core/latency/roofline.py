@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.errors import MissingSpec
+from genz_core.graphs import Op
 from genz_core.latency.topology import Exchange, exchange_of, tiers
 from genz_core.precision import runnable
 from genz_core.symbolic.symbols import Symbol, number
-from genz_core.types import Array, Num, Op, System
+from genz_core.systems import System
+from genz_core.types import Array, Num
 
 #: Arithmetic of element-wise operators where a datasheet states no vector peak. They are
 #: memory-bound everywhere, so the 16-bit matrix peak is used and never decides.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
 from genz_core.latency.kernel_time import KernelTime, Stages
@@ -15,7 +16,7 @@ from genz_core.latency.numerics import p_norm
 from genz_core.latency.parameters import ScanParameters
 from genz_core.latency.pointwise import streamed_s
 from genz_core.symbolic.symbols import number
-from genz_core.types import Array, Num, Op
+from genz_core.types import Array, Num
 
 _CHUNK = 64.0  # tokens of one chunk of a chunked scan
 _CHANNELS_PER_HEAD = 64.0  # Mamba-2's head size, by which a channel-wise scan is divided into heads

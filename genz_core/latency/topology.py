@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.latency.collective_traffic import OPERATIONS, load, traffic
 from genz_core.operators import ROUTED, places_reached
 from genz_core.symbolic.symbols import number
-from genz_core.types import Array, Link, Num, Op
+from genz_core.systems import Link
+from genz_core.types import Array, Num
 
 __all__ = ["OPERATIONS", "Exchange", "Tier", "exchange_of", "tiers", "traffic"]
 

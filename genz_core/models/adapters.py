@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from genz_core.common.memo import ByIdentity
+from genz_core.graphs import Graph, Model, Op
 from genz_core.models.model_wrapper import ModelAround
 from genz_core.operators import batched_gemm
 from genz_core.operators._types import Types
-from genz_core.types import Array, Graph, Model, Op, Parallelism, Precision, Step
+from genz_core.types import Array, Parallelism, Precision, Step
 
 _FORMAT = "bf16"
 _FUSED: Mapping[str, int] = {"qkv_proj": 3, "gate_up_proj": 2}

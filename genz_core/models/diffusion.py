@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.models.model_kinds import model_kind
-from genz_core.types import Array, Model, Num
+from genz_core.types import Array, Num
 
 
 @dataclass(frozen=True, slots=True)

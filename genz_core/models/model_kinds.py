@@ -7,7 +7,8 @@ from typing import Literal
 
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import NoOutput, UnsupportedModel
-from genz_core.types import Model, Num
+from genz_core.graphs import Model
+from genz_core.types import Num
 
 #: decoder: one token per step, with a cache. encoder: one pass over the input, no tokens out.
 #: encoder-decoder: a pass of an encoder, then a decoder that attends to its output. diffusion:

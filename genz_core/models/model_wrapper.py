@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
+from genz_core.graphs import Model
 from genz_core.models.model_kinds import ModelKind, model_kind, padded, prompt_tokens
-from genz_core.types import Model, Num, Parallelism, Precision
+from genz_core.types import Num, Parallelism, Precision
 
 
 @dataclass(frozen=True, slots=True)

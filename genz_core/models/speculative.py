@@ -16,10 +16,11 @@ import numpy as np
 
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Graph, Model, Op
 from genz_core.models.acceptance import Acceptance, expected_steps
 from genz_core.models.diffusion import denoising
 from genz_core.models.model_wrapper import ModelAround
-from genz_core.types import Array, Graph, Group, Model, Num, Op, Parallelism, Precision, Step
+from genz_core.types import Array, Group, Num, Parallelism, Precision, Step
 
 Method = Literal["draft_model", "eagle", "mtp", "ngram"]
 #: Module of a draft head's operators that read the target's hidden states, once per step.

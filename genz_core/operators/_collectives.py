@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from genz_core.common.registry import operator_kind
+from genz_core.graphs import Op
 from genz_core.symbolic.symbols import number
-from genz_core.types import Array, Num, Op
+from genz_core.types import Array, Num
 
 
 def collective(

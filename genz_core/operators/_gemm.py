@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from genz_core.common.registry import operator_kind
+from genz_core.graphs import Op
 from genz_core.operators._types import BF16, Types
 from genz_core.symbolic.symbols import number
-from genz_core.types import Num, Op
+from genz_core.types import Num
 
 _PRODUCT = "2 × {m} × {n} × {k}"
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from genz_core.common.registry import operator_kind
+from genz_core.graphs import Op
 from genz_core.operators._types import BF16, Types
 from genz_core.symbolic.symbols import number
-from genz_core.types import Num, Op
+from genz_core.types import Num
 
 
 def activated_experts(experts: Num, top_k: Num, tokens: Num) -> Num:

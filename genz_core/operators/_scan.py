@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from genz_core.common.registry import operator_kind
+from genz_core.graphs import Op
 from genz_core.operators._types import BF16, Types
 from genz_core.precision import bytes_of
-from genz_core.types import Num, Op
+from genz_core.types import Num
 
 
 @operator_kind("ssm", "ssm", "{sequences} × {new_tokens} × {channels} × (6 × {state} + 2)")

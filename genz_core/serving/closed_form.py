@@ -10,11 +10,13 @@ import numpy as np
 
 from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Model
 from genz_core.serving.load_checks import check_load, of_kind, rates
 from genz_core.serving.served_figures import figures
 from genz_core.serving.served_model import ServedModel
 from genz_core.serving.traffic import ServingEstimate, Traffic
-from genz_core.types import Array, Model, Parallelism, System
+from genz_core.systems import System
+from genz_core.types import Array, Parallelism
 from genz_core.validity import OnError, raise_for_status
 
 

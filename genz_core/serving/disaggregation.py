@@ -21,7 +21,8 @@ from genz_core.models.speculative import Speculation, SpeculativeModel, speculat
 from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.options import Options
 from genz_core.steps.step import StepEstimate
-from genz_core.types import Array, Group, Link, Num, Parallelism, Step, Workload
+from genz_core.systems import Link
+from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
 from genz_core.workload import decode_step, mixed
 
 

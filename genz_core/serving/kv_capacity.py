@@ -7,9 +7,11 @@ import numpy as np
 from genz_core.capacity.memory import Memory, memory
 from genz_core.capacity.offload import What
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Model
 from genz_core.serving.offloaded_traffic import Banks, movable
 from genz_core.serving.sharing import ALONE, Sharing
-from genz_core.types import Array, Model, Num, Parallelism, System, Workload
+from genz_core.systems import System
+from genz_core.types import Array, Num, Parallelism, Workload
 
 #: Token budget of a step of an engine that states none, unless a prompt is longer; judgement.
 _USUAL_TOKENS = 8192.0

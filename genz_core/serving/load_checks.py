@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from genz_core.errors import InvalidValue, UnsupportedModel
+from genz_core.graphs import Model
 from genz_core.models.model_kinds import generates, model_kind
 from genz_core.serving.traffic import Traffic
-from genz_core.types import Array, Model, Num, Workload
+from genz_core.types import Array, Num, Workload
 
 #: Tokens by which a product of lengths and ratios may miss a whole number.
 _ROUNDING = 1e-6

@@ -21,22 +21,13 @@ from genz_core.common.memo import ByIdentity
 from genz_core.compiled.lanes import Lanes, of_all_runs, repeated
 from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
+from genz_core.graphs import Op, picked
 from genz_core.models.speculative import QueryTokens
 from genz_core.schedule import NODES, WEIGHTS
 from genz_core.serving.deduplicate import picked_columns
 from genz_core.serving.node_lines import Line, nodes_of
 from genz_core.steps.step import of_busiest_rank, stage_runs
-from genz_core.types import (
-    Array,
-    Group,
-    Num,
-    Op,
-    Parallelism,
-    Places,
-    Step,
-    Workload,
-    picked,
-)
+from genz_core.types import Array, Group, Num, Parallelism, Places, Step, Workload
 from genz_core.validity import columns, split_of
 
 #: What the time of an operator depends on: tokens of the rank, tokens of all ranks, sampled

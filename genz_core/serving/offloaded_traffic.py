@@ -14,7 +14,9 @@ from genz_core.capacity.offload import CARRIED_TOKENS, HOST_SHARE, What
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import MissingSpec
-from genz_core.types import Array, Model, Parallelism, Step, System
+from genz_core.graphs import Model
+from genz_core.systems import System
+from genz_core.types import Array, Parallelism, Step
 
 _HOST_BYTES = 2e12  # assumed bytes of a host whose memory is not stated
 

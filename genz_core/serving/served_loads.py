@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from genz_core.capacity.memory import Memory
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Model
 from genz_core.models.speculative import steps_per_token
 from genz_core.serving.kv_capacity import sequences_that_fit, usual_tokens
 from genz_core.serving.load_checks import longest_lengths, real_lengths
 from genz_core.serving.traffic import Traffic
 from genz_core.serving.whole_prompts import running_beside
-from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
+from genz_core.systems import System
+from genz_core.types import Array, Mask, Num, Parallelism, Places, Workload
 from genz_core.validity import check
 from genz_core.workload import OUT_OF_MEMORY
 

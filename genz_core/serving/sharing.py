@@ -11,7 +11,8 @@ import numpy as np
 from genz_core.capacity.memory import Memory
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.serving.cache_tiers import CacheTier, TierShare
-from genz_core.types import Array, Num, System
+from genz_core.systems import System
+from genz_core.types import Array, Num
 
 #: Function from tokens of one sequence to its cache on the fullest device, including everything
 #: else there, [configs].

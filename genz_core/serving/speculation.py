@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Model
 from genz_core.models.speculative import Speculation, SpeculativeModel
-from genz_core.types import Array, Model, Num, Parallelism, System
+from genz_core.systems import System
+from genz_core.types import Array, Num, Parallelism
 from genz_core.workload import decode_step
 
 

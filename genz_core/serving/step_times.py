@@ -12,6 +12,7 @@ import numpy as np
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Model
 from genz_core.models.speculative import (
     TARGET_STATES,
     QueryTokens,
@@ -21,7 +22,8 @@ from genz_core.models.speculative import (
 )
 from genz_core.serving.model_times import ModelTimes, Sizes
 from genz_core.serving.offloaded_traffic import Spilled
-from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System
+from genz_core.systems import System
+from genz_core.types import Array, Mask, Num, Parallelism, Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from genz_core.graphs import Graph
 from genz_core.latency.roofline import roofline
-from genz_core.types import Array, Graph, Parallelism, System
+from genz_core.systems import System
+from genz_core.types import Array, Parallelism
 from genz_core.validity import stack
 
 OVERLAPS = ("none", "shared_experts", "two_batch")

@@ -17,9 +17,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.graphs import GROWING, Op
 from genz_core.latency import Pricer
 from genz_core.latency.pricer import decoding
-from genz_core.types import GROWING, Array, Op
+from genz_core.types import Array
 from genz_core.validity import spread
 
 _NUMBER_OF_A_GROUP = re.compile(r"_\d+$")

@@ -16,23 +16,14 @@ import numpy as np
 
 from genz_core.common.short_repr import clipped, spans
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Graph, Op, picked
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
 from genz_core.steps.overlap import overlap
 from genz_core.steps.shared_kernels import share_kernels
-from genz_core.types import (
-    DEGREES,
-    Array,
-    Graph,
-    Num,
-    Op,
-    Parallelism,
-    Places,
-    Step,
-    System,
-    picked,
-)
+from genz_core.systems import System
+from genz_core.types import DEGREES, Array, Num, Parallelism, Places, Step
 from genz_core.validity import length, spread, stack
 
 #: The parts of an operator's expected latency, in the order in which they are drawn.

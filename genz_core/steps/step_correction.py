@@ -12,8 +12,10 @@ import numpy as np
 
 from genz_core.deployment import run_facts
 from genz_core.engine import EngineProfile, Recipe
+from genz_core.graphs import Model
 from genz_core.steps.step import StepEstimate
-from genz_core.types import Array, Model, Num, Places, System
+from genz_core.systems import System
+from genz_core.types import Array, Num, Places
 
 _WORTH_A_WORD = 0.005
 #: Largest share of its bound that a correction lets a decode step reach. Measured kernels that read

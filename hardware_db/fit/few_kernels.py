@@ -23,7 +23,8 @@ from genz_core.calibration.operator_calibration import fit
 from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import Parameters, describe
 from genz_core.latency.profile import Fit
-from genz_core.types import Array, Mask, System
+from genz_core.systems import System
+from genz_core.types import Array, Mask
 from hardware_db.profile_schema import FittedProfile, write
 from hardware_db.profiles import FOLDER, typical_profile
 

@@ -28,7 +28,8 @@ from genz_core.calibration.error_metrics import ErrorSummary, error_summary
 from genz_core.latency.measured_operators import price_s, roofline_s
 from genz_core.latency.parameters import CLASSES, GemmParameters, Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
-from genz_core.types import Array, System
+from genz_core.systems import System
+from genz_core.types import Array
 from hardware_db.fit import held_out, tables
 from hardware_db.fit.evaluation import residual_quantiles
 from hardware_db.fit.public_tables import SOURCES, read_folder

@@ -29,7 +29,8 @@ from genz_core.latency.measured_operators import as_routed, price_s
 from genz_core.latency.parameters import CLASSES, Parameters
 from genz_core.latency.residual import Shapes, features, has_features
 from genz_core.latency.residual_grid import Grid
-from genz_core.types import Array, System
+from genz_core.systems import System
+from genz_core.types import Array
 from hardware_db.fit import other_devices, tables
 from hardware_db.fit.boosting import MOST_LEAVES, Rows, Setting, boosted, boosted_s
 from hardware_db.fit.public_tables import read_folder

@@ -13,7 +13,7 @@ import hardware_db
 from genz_core.calibration.operator_calibration import TOLERANCE
 from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, bound_s
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.fit.tables import MeasuredSeries, read
 
 HELD_OUT_SHARE = 0.4

@@ -11,7 +11,7 @@ from typing import Any
 from genz_core.common.memo import ByIdentity
 from genz_core.latency.device import Device
 from genz_core.latency.profile import LatencyProfile, Tier
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db import yaml_document
 from hardware_db.data_folder import data_folder
 from hardware_db.own_files import OwnFiles, read_all, read_text

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.operators import (
     Heads,
     attention,
@@ -15,7 +16,7 @@ from genz_core.operators import (
 )
 from genz_core.precision import bytes_of
 from genz_core.symbolic.symbols import number
-from genz_core.types import Group, Num, Op
+from genz_core.types import Group, Num
 from model_registry.blocks.context import context_exchange, context_part
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
 from model_registry.blocks.indexer import index_scores

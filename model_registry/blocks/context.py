@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.operators import all_gather, all_reduce
 from genz_core.precision import bytes_of
 from genz_core.symbolic.symbols import number
-from genz_core.types import Group, Num, Op
+from genz_core.types import Group, Num
 from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.operators import Heads, cross_attention, gemm
-from genz_core.types import Op
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
 from model_registry.spec import CrossAttention
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from genz_core.graphs import Op
 from genz_core.operators import activation, convolution, embedding, gemm
-from genz_core.types import Op
 from model_registry.blocks.frame import DeviceFrame, Ops, with_small_weights
 from model_registry.spec import HeadProjection, SoundInput
 

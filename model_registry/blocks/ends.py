@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.models.speculative import TARGET_STATES
 from genz_core.operators import all_gather, embedding, gemm, sampling, send_recv
 from genz_core.symbolic.symbols import number
-from genz_core.types import Num, Op
+from genz_core.types import Num
 from model_registry.blocks.encoder_ends import encoder_head_ops, sound_ops
 from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes, with_small_weights
 from model_registry.spec import LayerInput

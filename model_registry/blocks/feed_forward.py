@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.models.degrees import stride_of
 from genz_core.operators import (
     Experts,
@@ -22,7 +23,7 @@ from genz_core.operators import (
     route,
 )
 from genz_core.symbolic.symbols import number
-from genz_core.types import Mask, Num, Op
+from genz_core.types import Mask, Num
 from model_registry.blocks.frame import (
     MESSAGE_BYTES,
     DeviceFrame,

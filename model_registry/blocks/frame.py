@@ -15,11 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.models.degrees import stride_of
 from genz_core.operators import Types, all_gather, all_reduce, gemm, norm, pointwise, reduce_scatter
 from genz_core.operators import residual_norm as fused_norm
 from genz_core.symbolic.symbols import number
-from genz_core.types import Group, Num, Op, Parallelism, Precision, Step
+from genz_core.types import Group, Num, Parallelism, Precision, Step
 from model_registry.spec import Block, ModelSpec
 
 Ops = tuple[Op, ...]

@@ -5,9 +5,10 @@ Their cache is a state of fixed size per sequence; heads and channels are split 
 
 from __future__ import annotations
 
+from genz_core.graphs import Op
 from genz_core.operators import linear_attention, pointwise, rope, ssm_scan
 from genz_core.symbolic.symbols import number
-from genz_core.types import Num, Op
+from genz_core.types import Num
 from model_registry.blocks.frame import (
     DeviceFrame,
     Ops,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from genz_core.graphs import Op
 from genz_core.operators import Heads, attention
-from genz_core.types import Group, Num, Op
+from genz_core.types import Group, Num
 from model_registry.blocks.context import context_part
 from model_registry.blocks.frame import DeviceFrame, Ops
 from model_registry.spec import Indexer

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.operators import (
     Heads,
     attended_pairs,
@@ -29,7 +30,7 @@ from genz_core.operators import (
 )
 from genz_core.precision import bytes_of
 from genz_core.symbolic.symbols import number
-from genz_core.types import Group, Num, Op
+from genz_core.types import Group, Num
 from model_registry.blocks.context import context_exchange, context_part
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops
 from model_registry.blocks.indexer import index_scores

@@ -6,9 +6,10 @@ that each head needs from all channels (Mamba's time step, B and C) are summed o
 
 from __future__ import annotations
 
+from genz_core.graphs import Op
 from genz_core.operators import all_reduce, convolution, linear_attention, ssm_scan
 from genz_core.symbolic.symbols import number
-from genz_core.types import Num, Op
+from genz_core.types import Num
 from model_registry.blocks.frame import (
     DeviceFrame,
     Ops,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from genz_core.graphs import Op
 from genz_core.operators import linear_attention, pointwise
 from genz_core.symbolic.symbols import number
-from genz_core.types import Num, Op
+from genz_core.types import Num
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
 from model_registry.spec import RwkvMixer
 

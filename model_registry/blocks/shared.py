@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from genz_core.graphs import Op
 from genz_core.operators import gated_activation, residual, rope
 from genz_core.symbolic.symbols import number
-from genz_core.types import Op
 from model_registry.blocks.attention import attention_over_groups, device_heads
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops
 from model_registry.spec import Attention, SharedTransformer

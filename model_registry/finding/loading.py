@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MissingSpec, UnsupportedModel
+from genz_core.graphs import Model
 from genz_core.precision import canonical
-from genz_core.types import Model, Precision
+from genz_core.types import Precision
 from model_registry.architectures.registry import is_described, read_spec
 from model_registry.drafts import mtp_parameters
 from model_registry.finding.catalog import shipped_models

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from genz_core.graphs import Graph
 from genz_core.operators import gemm, pointwise
-from genz_core.types import Graph, Parallelism, Precision, Step
+from genz_core.types import Parallelism, Precision, Step
 from model_registry.blocks.ends import entry_ops, exit_ops, pipeline_op
 from model_registry.blocks.frame import (
     DeviceFrame,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.graphs import Graph, Op
 from genz_core.operators import (
     Heads,
     activation,
@@ -15,7 +16,7 @@ from genz_core.operators import (
     pointwise,
     rope,
 )
-from genz_core.types import Graph, Group, Num, Op, Parallelism, Precision, Step
+from genz_core.types import Group, Num, Parallelism, Precision, Step
 from model_registry.blocks.frame import DeviceFrame, Ops, flatten, with_small_weights
 from model_registry.graph.sam import sam_ops
 from model_registry.spec import ModelSpec, Projection, VisionTower

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.graphs import Graph, Op
 from genz_core.symbolic.symbols import number
-from genz_core.types import Graph, Group, Num, Op, Parallelism, Precision, Step
+from genz_core.types import Group, Num, Parallelism, Precision, Step
 from model_registry.blocks.ends import entry_ops, exit_ops, pipeline_op
 from model_registry.blocks.frame import DeviceFrame, EncodedInput, Ops, flatten
 from model_registry.graph.decoder import layer_ops

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from genz_core.common.memo import ByIdentity
+from genz_core.graphs import Op
 from genz_core.operators import copy
 from genz_core.symbolic.symbols import number
-from genz_core.types import Group, Num, Op, Parallelism, Precision, Step
+from genz_core.types import Group, Num, Parallelism, Precision, Step
 from model_registry.blocks.frame import EncodedInput, Ops
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import on_first_stage

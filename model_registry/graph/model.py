@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from genz_core.errors import InvalidValue, UnsupportedModel
+from genz_core.graphs import Graph, Op
 from genz_core.models.diffusion import Denoising
 from genz_core.models.model_kinds import ModelKind
 from genz_core.symbolic.symbols import number
-from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
+from genz_core.types import Num, Parallelism, Precision, Step
 from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import Layers, encoder_decoder_graph

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from genz_core.graphs import Op
 from genz_core.operators import Heads, activation, convolution, gemm, pointwise
 from genz_core.operators import attention as attention_op
 from genz_core.symbolic.symbols import number
-from genz_core.types import Num, Op
+from genz_core.types import Num
 from model_registry.blocks.frame import DeviceFrame, Ops, with_small_weights
 from model_registry.spec import SamStage
 

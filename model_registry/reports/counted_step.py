@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from genz_core.errors import InvalidParallelism, InvalidValue
-from genz_core.types import Group, Model, Num, Parallelism, Step
+from genz_core.graphs import Model
+from genz_core.types import Group, Num, Parallelism, Step
 from model_registry.graph.model import DescribedModel
 from model_registry.reports import static_table, step_documents
 from model_registry.reports.static_table import StaticTable

@@ -15,7 +15,8 @@ from decimal import Decimal
 
 from genz_core.common.cells import markdown_cell, spreadsheet_cell
 from genz_core.errors import InvalidValue
-from genz_core.types import Graph, Group, Model, Op, Parallelism, Step
+from genz_core.graphs import Graph, Model, Op
+from genz_core.types import Group, Parallelism, Step
 from model_registry.graph.parallel_limits import scalar
 
 COLUMNS = ("Node", "Blocks", "Compute", "Weights", "Input", "Output", "KV cache", "FLOP/byte")

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Graph, Model, Op
 from genz_core.models.model_wrapper import ModelAround
 from genz_core.precision import bytes_of
-from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
+from genz_core.types import Group, Parallelism, Precision, Step
 from model_registry.finding.sources import ModelSource, find_checkpoint
 from model_registry.graph.images import IDLE_TOWER, VISION
 from model_registry.reports import symbolic

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.errors import InvalidValue
+from genz_core.graphs import Graph, Model, Op
 from genz_core.precision import bytes_of
-from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
+from genz_core.types import Group, Parallelism, Precision, Step
 from model_registry.finding.loading import load, traced
 from model_registry.finding.sources import ModelSource, find_checkpoint
 from model_registry.graph.model import DescribedModel

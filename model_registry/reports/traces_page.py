@@ -17,7 +17,8 @@ from statistics import median
 from typing import Any
 
 from genz_core.errors import RidgelineError
-from genz_core.types import Model, Parallelism, Step
+from genz_core.graphs import Model
+from genz_core.types import Parallelism, Step
 from model_registry.finding.catalog import shipped_models
 from model_registry.finding.loading import load
 from model_registry.graph.model import DescribedModel

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from genz_core import operators
+from genz_core.graphs import Op
 from genz_core.symbolic.symbols import number
-from genz_core.types import Num, Op, Precision
+from genz_core.types import Num, Precision
 from model_registry.blocks.frame import DeviceFrame, message_bytes, with_small_weights
 from model_registry.tracing.calls import ProgramBlock, ProgramCall
 from model_registry.tracing.mixers import mixer_ops

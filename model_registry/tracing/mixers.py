@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from genz_core.common.registry import collective_kinds
-from genz_core.types import Op
+from genz_core.graphs import Op
 from model_registry.blocks.frame import DeviceFrame, block_ops
 from model_registry.spec import (
     Attention,

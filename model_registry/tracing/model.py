@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
-from genz_core.types import Graph, Parallelism, Precision, Step
+from genz_core.graphs import Graph
+from genz_core.types import Parallelism, Precision, Step
 from model_registry.blocks.frame import DeviceFrame
 from model_registry.graph.parallel_limits import fillable, invalid_reason
 from model_registry.kinds import refuse_other_kinds
@@ -27,7 +28,7 @@ _SIXTEEN_BIT = Precision(source="16 bit")
 
 @dataclass(frozen=True)
 class TracedModel:
-    """A model known only from its trace; satisfies `genz_core.types.Model`.
+    """A model known only from its trace; satisfies `genz_core.graphs.Model`.
 
     program: its operators.  precision: its checkpoint's formats.  remarks: notes on its config and
     its formats, from before the trace.  filled: as in `DescribedModel`.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genz_core.types import System
+from genz_core.systems import System
 from genz_core.workload import Estimate
 from profilers.comparison.account import TOLERANCE, Check, Outcome
 from profilers.comparison.comparable import BELOW_BOUND

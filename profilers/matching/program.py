@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.graphs import Op
 from genz_core.steps.step import StepEstimate
-from genz_core.types import Op
 
 
 @dataclass(frozen=True, slots=True)

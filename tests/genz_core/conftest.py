@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from genz_core import operators as op
-from genz_core.types import Graph, Link, Parallelism, Precision, Step, System
+from genz_core.graphs import Graph
+from genz_core.systems import Link, System
+from genz_core.types import Parallelism, Precision, Step
 
 LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_DIM, INNER, VOCABULARY = 4, 512, 8, 4, 64, 2048, 1000
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from genz_core import operators as op
 from genz_core.common.registry import KINDS
-from genz_core.types import Link, Num, Op, System
+from genz_core.graphs import Op
+from genz_core.systems import Link, System
+from genz_core.types import Num
 
 Sizes = dict[str, float]
 

@@ -21,10 +21,11 @@ from genz_core.common.memo import ByIdentity
 from genz_core.compiled import pricing
 from genz_core.compiled.kinds import Kind
 from genz_core.deployment import deploy
+from genz_core.graphs import Graph
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program
 from genz_core.symbolic.symbols import Unresolved, item, number
-from genz_core.types import Graph, Parallelism, Workload
+from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed
 
 MODELS, SYSTEMS = sorted(model_registry.names()), sorted(hardware_db.names())

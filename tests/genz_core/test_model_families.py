@@ -10,7 +10,8 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
-from genz_core.types import Model, Parallelism, Workload
+from genz_core.graphs import Model
+from genz_core.types import Parallelism, Workload
 from model_registry.finding.catalog import shipped_models
 from tests.rules import for_every
 

@@ -16,7 +16,7 @@ from genz_core.latency.parameters import (
     Parameters,
     describe,
 )
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.fit import evaluation, regression, samples, tables
 from hardware_db.fit.__main__ import _fit_class
 from hardware_db.profile_schema import read

@@ -9,7 +9,7 @@ from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import CLASSES, GemmParameters
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db import profile_schema
 from hardware_db.fit.report import page
 from hardware_db.intervals import validated_tier

@@ -9,9 +9,10 @@ import genz_core
 import hardware_db
 import model_registry
 from genz_core.errors import InvalidValue, UnsupportedModel
+from genz_core.graphs import Model
 from genz_core.models.diffusion import Denoising
 from genz_core.models.model_kinds import model_kind
-from genz_core.types import Model, Step, Workload
+from genz_core.types import Step, Workload
 from model_registry.graph.model import DescribedModel
 from model_registry.spec import ModelInputs
 from tests.model_registry.test_encoders import products, transformers_model

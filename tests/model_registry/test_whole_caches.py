@@ -8,7 +8,8 @@ import pytest
 import hardware_db
 import model_registry
 from genz_core.deployment import deploy
-from genz_core.types import Graph, Parallelism, Step
+from genz_core.graphs import Graph
+from genz_core.types import Parallelism, Step
 
 GPT_OSS = model_registry.load("openai/gpt-oss-120b")
 MAVERICK = model_registry.load("meta-llama/Llama-4-Maverick-17B-128E-Instruct")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from genz_core.types import Graph, Model, Parallelism, Step
+from genz_core.graphs import Graph, Model
+from genz_core.types import Parallelism, Step
 from model_registry.reports.symbolic import graph_total
 
 BASE: dict[str, Any] = {

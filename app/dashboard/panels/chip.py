@@ -18,7 +18,7 @@ from app.scenario.intervals import Ranged
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.types import System
+from genz_core.systems import System
 from hardware_db.memory_stacks import generations
 
 _OWN = "its own"

@@ -16,7 +16,7 @@ from app.scenario.setup import Setup
 from app.scenario.system_facts import figure_rows, latency_words, peak_words
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
-from genz_core.types import System
+from genz_core.systems import System
 
 #: Assumptions shown beside the chart.
 _SHOWN = 6

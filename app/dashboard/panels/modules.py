@@ -16,7 +16,7 @@ from app.dashboard.widgets import card, draw_table
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.types import System
+from genz_core.systems import System
 from model_registry.modules import read_entry
 from model_registry.modules.entry import ModuleEntry
 from model_registry.modules.store import stored_names

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from genz_core.engine import EngineProfile
-    from genz_core.types import Model, System
+    from genz_core.graphs import Model
+    from genz_core.systems import System
 
 
 def model(

@@ -34,7 +34,8 @@ from app.tuning.loop import Tuned
 from app.watching.watch import Watched
 from genz_core.engine import EngineProfile
 from genz_core.serving.simulation import Requests
-from genz_core.types import Model, System
+from genz_core.graphs import Model
+from genz_core.systems import System
 from model_registry.reports.counted_step import CountedStep
 from profilers import Comparison, Report
 

@@ -10,13 +10,9 @@ from app.scenario.scenario import Resolved
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
 from genz_core.serving.simulation.deployment import Site
-from genz_core.serving.simulation.step_price import (
-    Extent,
-    RankWork,
-    ScaledPrice,
-    StepPrice,
-    StepTables,
-)
+from genz_core.serving.simulation.model_tables import Extent
+from genz_core.serving.simulation.step_price import RankWork, ScaledPrice, StepPrice
+from genz_core.serving.simulation.step_tables import StepTables
 
 #: Largest number of sequences in a tabulated step.
 _MOST_SEQUENCES = 4096

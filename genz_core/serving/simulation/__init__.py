@@ -20,6 +20,7 @@ import numpy as np
 from genz_core.deployment import deploy
 from genz_core.eager import under
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Model
 from genz_core.models.speculative import Speculation, speculative_model
 from genz_core.serving.disaggregation import Disaggregation, ServingPool, Transfer
 from genz_core.serving.options import SCHEDULERS, Options
@@ -36,9 +37,11 @@ from genz_core.serving.simulation.replica_set import (
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
-from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
+from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTime
+from genz_core.serving.simulation.step_tables import StepTables
 from genz_core.serving.simulation.worker import Worker
-from genz_core.types import Array, Model, Parallelism, System
+from genz_core.systems import System
+from genz_core.types import Array, Parallelism
 
 __all__ = [
     "SCHEDULERS",

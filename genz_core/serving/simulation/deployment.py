@@ -12,6 +12,7 @@ from genz_core.common.memo import ByIdentity
 from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile, cuts_prompts
 from genz_core.errors import InvalidValue, OutOfMemory
+from genz_core.graphs import Model
 from genz_core.models.speculative import SpeculativeModel
 from genz_core.serving.cache_tiers import CacheTier, Writes, blocks_of
 from genz_core.serving.kv_capacity import usual_tokens
@@ -19,6 +20,7 @@ from genz_core.serving.options import Options
 from genz_core.serving.simulation.cache import KvCache
 from genz_core.serving.simulation.interpolation import Curve
 from genz_core.serving.simulation.jitter import Jitter
+from genz_core.serving.simulation.model_tables import Extent
 from genz_core.serving.simulation.policies import (
     Scheduler,
     Sglang,
@@ -29,15 +31,12 @@ from genz_core.serving.simulation.policies import (
 from genz_core.serving.simulation.price_grids import nodes
 from genz_core.serving.simulation.rank import Rank
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.step_price import (
-    Extent,
-    ScaledPrice,
-    StepPrice,
-    StepTables,
-)
+from genz_core.serving.simulation.step_price import ScaledPrice, StepPrice
+from genz_core.serving.simulation.step_tables import StepTables
 from genz_core.serving.simulation.tiers import Store, Tiers
 from genz_core.serving.simulation.worker import Worker
-from genz_core.types import Model, Parallelism, Step, System, Workload
+from genz_core.systems import System
+from genz_core.types import Parallelism, Step, Workload
 from genz_core.validity import check, raise_for_status
 
 

@@ -17,10 +17,11 @@ from typing import Literal
 import numpy as np
 
 from genz_core.deployment import Deployment
+from genz_core.graphs import Graph, Op
 from genz_core.latency import Pricer
 from genz_core.serving.model_times import PROMPTS_OF_A_KERNEL
 from genz_core.steps.step import of_busiest_rank, stage_runs
-from genz_core.types import Array, Graph, Group, Op, Parallelism, Step
+from genz_core.types import Array, Group, Parallelism, Step
 from genz_core.validity import stack
 
 Share = Literal["tokens", "experts", "rows", "groups", "joined", "whole"]

@@ -17,7 +17,7 @@ from app.scenario.levers import PHASES
 from app.scenario.setup import Setup, system_of
 from app.scenario.summary import step_of
 from app.wording import quantities
-from genz_core.types import System
+from genz_core.systems import System
 from tests.app.charts.figures import H100, checked, drawn, figure, frame, operators
 from tests.rules import for_every
 

@@ -4,7 +4,8 @@ import pytest
 
 import model_registry
 from app.model_inside import operator_detail
-from genz_core.types import Op, Parallelism, Step
+from genz_core.graphs import Op
+from genz_core.types import Parallelism, Step
 from tests.app.model_inside.steps import SOME, step_of
 
 

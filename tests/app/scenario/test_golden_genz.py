@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import model_registry
-from genz_core.types import Op, Parallelism, Step
+from genz_core.graphs import Op
+from genz_core.types import Parallelism, Step
 from tests.rules import for_every
 
 MIB = 2.0**20

@@ -17,7 +17,7 @@ from genz_core.latency.parameters import (
     describe,
 )
 from genz_core.latency.profile import Fit, LatencyProfile
-from genz_core.types import Link, System
+from genz_core.systems import Link, System
 
 SYSTEM = System(
     "a100", "A100", "nvidia", "gpu", "ampere", {"bf16": 312e12}, 80e9, 2.039e12, 41.9e6,

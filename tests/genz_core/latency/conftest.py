@@ -3,7 +3,7 @@
 import pytest
 
 from genz_core.latency.device import Device
-from genz_core.types import Link
+from genz_core.systems import Link
 
 
 @pytest.fixture(scope="session")

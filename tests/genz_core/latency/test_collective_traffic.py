@@ -17,7 +17,7 @@ from genz_core.latency import Pricer
 from genz_core.latency.collective_traffic import OPERATIONS, load, traffic
 from genz_core.latency.roofline import roofline
 from genz_core.latency.topology import tiers
-from genz_core.types import Link
+from genz_core.systems import Link
 from tests.genz_core.operator_cases import SYSTEM
 
 MESH = Link("mesh", 448e9, 1e-6, 8, topology=Topology("mesh"))

@@ -12,7 +12,7 @@ from genz_core.latency import Pricer
 from genz_core.latency.collectives import collective_time
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import OPERATIONS, tiers
-from genz_core.types import Link
+from genz_core.systems import Link
 from tests.rules import for_every
 
 message = st.floats(1.0, 1e10)

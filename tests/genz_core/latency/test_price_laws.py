@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from genz_core.common.registry import KINDS
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Graph
 from genz_core.latency import Pricer
 from genz_core.latency.roofline import roofline
 from genz_core.steps.step import price
-from genz_core.types import Graph, Group, Parallelism, Step
+from genz_core.types import Group, Parallelism, Step
 from tests.draws import cases
 from tests.genz_core.operator_cases import (
     BUILDERS,

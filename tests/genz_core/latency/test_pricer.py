@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from genz_core import operators as op
 from genz_core.common.registry import KINDS
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Graph
 from genz_core.latency import LatencyProfile, Pricer
 from genz_core.latency.parameters import CLASSES, CollectiveParameters
 from genz_core.latency.roofline import roofline
 from genz_core.steps.step import price
-from genz_core.types import Graph, Parallelism, Step
+from genz_core.types import Parallelism, Step
 from tests.genz_core.operator_cases import OF_SEQUENCES, SYSTEM
 
 PLAIN = EngineProfile(host_step_s=0.0, host_sequence_s=0.0)

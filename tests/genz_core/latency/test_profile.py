@@ -4,7 +4,7 @@ from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.latency.device import Device
 from genz_core.latency.parameters import CLASSES, GemmParameters, describe
 from genz_core.latency.profile import LatencyProfile, product_format
-from genz_core.types import System
+from genz_core.systems import System
 
 
 @pytest.mark.parametrize("kind", sorted(set(CLASSES.values()), key=lambda kind: kind.__name__))

@@ -11,16 +11,19 @@ import genz_core
 import hardware_db
 from genz_core.eager import eager_engine, under
 from genz_core.engine import EagerFacts, EngineProfile
+from genz_core.graphs import Model
 from genz_core.models.acceptance import Acceptance
 from genz_core.models.speculative import Speculation, SpeculativeModel, speculative_model
+from genz_core.serving.simulation.model_tables import Extent
 from genz_core.serving.simulation.price_grids import (
     cached_nodes,
     nodes,
     prompt_nodes,
     token_nodes,
 )
-from genz_core.serving.simulation.step_price import Extent, RankWork, StepTables
-from genz_core.types import Array, Group, Model, Parallelism
+from genz_core.serving.simulation.step_price import RankWork
+from genz_core.serving.simulation.step_tables import StepTables
+from genz_core.types import Array, Group, Parallelism
 from model_registry.drafts import eagle, modules, prediction_module
 from tests.model_registry.shared_models import built
 

@@ -4,7 +4,8 @@ import pytest
 
 import model_registry
 from genz_core.errors import UnsupportedModel
-from genz_core.types import Model, Parallelism, Precision
+from genz_core.graphs import Model
+from genz_core.types import Parallelism, Precision
 from model_registry.tracing import TracedModel
 from tests.model_registry.tracing_cases import STEPS, tiny
 

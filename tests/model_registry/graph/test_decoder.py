@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import model_registry
-from genz_core.types import Graph, Group, Model, Op, Parallelism, Step
+from genz_core.graphs import Graph, Model, Op
+from genz_core.types import Group, Parallelism, Step
 from model_registry.finding.catalog import shipped_models
 from tests.model_registry.shared_models import built
 

@@ -7,7 +7,8 @@ import pytest
 
 import model_registry
 from genz_core.errors import UnsupportedModel
-from genz_core.types import Graph, Parallelism
+from genz_core.graphs import Graph
+from genz_core.types import Parallelism
 from model_registry.finding.catalog import shipped_models
 from model_registry.graph.model import DescribedModel
 from tests.model_registry.shared_models import built

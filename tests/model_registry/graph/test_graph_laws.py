@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genz_core.types import Graph, Group, Op, Parallelism, Step
+from genz_core.graphs import Graph, Op
+from genz_core.types import Group, Parallelism, Step
 from model_registry.graph.parallel_limits import split_limits
 from tests.draws import cases
 from tests.model_registry.shared_models import built

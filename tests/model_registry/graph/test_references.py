@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import model_registry
-from genz_core.types import Graph, Group, Op, Parallelism, Step
+from genz_core.graphs import Graph, Op
+from genz_core.types import Group, Parallelism, Step
 from tests.rules import for_every
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tra_references.json"

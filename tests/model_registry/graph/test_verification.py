@@ -4,8 +4,9 @@ import pytest
 
 import hardware_db
 from genz_core.engine import EngineProfile
+from genz_core.graphs import Graph, Op
 from genz_core.steps.step import price
-from genz_core.types import Graph, Group, Op, Parallelism, Step
+from genz_core.types import Group, Parallelism, Step
 from tests.model_registry.shared_models import built, traced
 
 DENSE, LATENT, SPARSE, HYBRID = (

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 import model_registry
-from genz_core.types import Model, Parallelism, Step
+from genz_core.graphs import Model
+from genz_core.types import Parallelism, Step
 from model_registry.quantization.gguf_mixtures import MIXTURES
 from model_registry.reports.symbolic import graph_total
 

@@ -11,7 +11,7 @@ import pytest
 
 import model_registry
 from genz_core.errors import InvalidValue
-from genz_core.types import Model
+from genz_core.graphs import Model
 from model_registry.reports.static_table import (
     OperatorRow,
     StaticTable,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from genz_core.errors import RidgelineError
-from genz_core.types import Model, Parallelism, Precision, Step
+from genz_core.graphs import Model
+from genz_core.types import Parallelism, Precision, Step
 from model_registry.finding.catalog import shipped_models
 from model_registry.reports.symbolic import graph_total
 from model_registry.reports.traces_page import FURTHER

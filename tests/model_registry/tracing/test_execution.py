@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from genz_core.types import Graph, Parallelism, Step
+from genz_core.graphs import Graph
+from genz_core.types import Parallelism, Step
 from model_registry.tracing import trace
 from tests.model_registry.tracing_cases import TINY, tiny
 

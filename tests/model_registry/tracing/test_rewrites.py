@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from genz_core.errors import InvalidValue
-from genz_core.types import Model, Parallelism, Step
+from genz_core.graphs import Model
+from genz_core.types import Parallelism, Step
 from model_registry.reports.symbolic import analysed, graph_total
 from model_registry.tracing import REWRITES, trace
 from tests.model_registry.tracing_cases import tiny

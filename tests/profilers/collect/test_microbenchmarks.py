@@ -11,7 +11,7 @@ import pytest
 from genz_core.common.progress import Cancelled
 from genz_core.errors import MeasurementError
 from genz_core.latency.measured_operators import bound_s
-from genz_core.types import System
+from genz_core.systems import System
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro
 from profilers.collect.clock import (

@@ -10,7 +10,8 @@ import pytest
 import genz_core
 import profilers
 from genz_core.errors import InvalidValue
-from genz_core.types import System, Workload
+from genz_core.systems import System
+from genz_core.types import Workload
 from profilers.comparison.comparable import REASON
 from profilers.comparison.compare import Expected, compare, in_phase, lies_inside, step_count
 from profilers.operators.number_formats import type_of_name

@@ -14,7 +14,8 @@ import yaml
 import genz_core
 import profilers
 from genz_core.errors import MeasurementError
-from genz_core.types import System, Workload
+from genz_core.systems import System
+from genz_core.types import Workload
 from profilers.runs.artifacts import write_artifacts
 from profilers.runs.run_bundle import Material
 from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
