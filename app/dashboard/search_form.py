@@ -45,7 +45,7 @@ NUMBERS = (
     "devices", "pools", "rank", "confidence", "top", "simulate", "break_even", "cross_systems",
 )  # fmt: skip
 _DRAWN: Mapping[str, Mapping[str, Any]] = {
-    "pools": {"default": KINDS[0], "placeholder": "both"},
+    "pools": {"placeholder": "both"},
     "rank": {"options": list(FIGURES), "index": None, "placeholder": "cost, else devices"},
 }
 #: Toggle that makes Plan also search degrees and engines.
@@ -165,13 +165,13 @@ def _options(name: str, question: Question) -> dict[str, Any]:
 
 def _usual() -> dict[str, Any]:
     """Default numbers of a search."""
-    return {name: getattr(STANDARD, name) for name in NUMBERS} | {"pools": KINDS[:1]}
+    return {name: getattr(STANDARD, name) for name in NUMBERS}
 
 
 def _is_used(key: str) -> bool:
     """Whether the address or the session has a value for a control."""
     usual = getattr(STANDARD, key, None)
-    silent: tuple[Any, ...] = (None, "", [], False, usual, str(usual), "0", list(KINDS[:1]))
+    silent: tuple[Any, ...] = (None, "", [], False, usual, str(usual), "0")
     return key in st.query_params or st.session_state.get(key, usual) not in silent
 
 

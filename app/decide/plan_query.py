@@ -58,8 +58,8 @@ class Searched:
         return self.with_question(simulate=False, break_even=False)
 
     def shapes(self, experts: int) -> float:
-        """Number of degrees to price, of all families together, of a model with so many experts;
-        infinity if pricing a single family takes long.
+        """Number of degrees to price, of all families and kinds of deployments together, of a model
+        with so many experts; infinity if pricing a single family takes long.
         """
         query = self.query()
         engines = [
@@ -68,9 +68,10 @@ class Searched:
         ]
         formats = len(space.formats(query, "weights")) * len(space.formats(query, "kv"))
         more = space.choices(query, "speculation") or space.choices(query, "offload")
-        if more or space.kinds(query.question) != ("aggregated",):
+        if more:
             return math.inf
-        return sum(engines) * formats * space.most_shapes(experts, query)
+        kinds = len(space.kinds(query.question))
+        return sum(engines) * formats * kinds * space.most_shapes(experts, query)
 
     def with_question(self, **changed: Any) -> Searched:
         """A copy with other values of the question."""

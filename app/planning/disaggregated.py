@@ -46,6 +46,8 @@ from genz_core.workload import OUT_OF_MEMORY
 
 #: Numbers of users within this factor share one correction from measured runs.
 _NEAR = 1.15
+#: Relative difference of TTFT and TPOT below which more workers gain nothing.
+_GAIN = 0.01
 
 
 def pairs(found: Sequence[Family], query: Query) -> Iterator[Family]:
@@ -101,7 +103,26 @@ def price(family: Family, query: Query) -> Candidates:
     table = numbers_of_workers(prefill, decode, query.question)
     if not table.shape[1]:
         return aggregated.empty(family)
-    return of_table(family, prefill, decode, table)
+    priced = of_table(family, prefill, decode, table)
+    return priced.picked(_gaining(priced, table))
+
+
+def _gaining(priced: Candidates, table: Array) -> NDArray[np.bool_]:
+    """The deployments whose workers gain something: where one with fewer workers of a pool has the
+    same latencies within `_GAIN`, only the fewest stay.
+
+    table: of `numbers_of_workers`, fewest workers of each pair of shapes first.
+    """
+    runs = priced.status == "ok"
+    figures = np.stack([priced.columns["ttft_s"], priced.columns["tpot_s"]])
+    same = np.floor(np.log(np.where(runs, figures, 1.0)) / _GAIN)
+    kept = np.full(len(priced), True)
+    for pool in (2, 3):
+        alike = np.concatenate([np.delete(table, pool, axis=0), same])
+        first = np.unique(alike[:, runs], axis=1, return_index=True)[1]
+        fewest = np.isin(np.arange(len(priced)), np.flatnonzero(runs)[first])
+        kept &= fewest | ~runs
+    return kept
 
 
 def decodes(family: Family) -> bool:

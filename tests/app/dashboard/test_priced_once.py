@@ -22,7 +22,6 @@ PAGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("explain", {"part": "Memory"}),
     ("chip_lab", {"part": "Another chip"}),
     ("chip_lab", {"part": "Sensitivity"}),
-    ("compare", {}),
     ("compare", {"part": "Figures", "compare_by": "Systems"}),
     ("plan", {"part": "Economics"}),
 )

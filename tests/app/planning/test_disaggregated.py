@@ -41,6 +41,23 @@ def test_every_number_of_workers_that_fits_the_devices_is_there_once():
 
 
 @pytest.mark.parametrize("load", [{"rate": 10.0}, {"rate": None, "concurrency": 50}])
+def test_only_workers_that_gain_nothing_are_left_out(load):
+    one = question(devices=(2, 16), **load)
+    (family,) = disaggregated.pairs(families(one)[0], one)
+    degrees = shapes(family.resolved.model, family.system, one)
+    table = disaggregated.numbers_of_workers(degrees, degrees, one.question)
+    every = disaggregated.of_table(family, degrees, degrees, table)
+    kept = disaggregated.price(family, one)
+    assert (kept.status != "ok").sum() == (every.status != "ok").sum()
+    assert (kept.status == "ok").sum() < 0.7 * (every.status == "ok").sum()
+    names = ("tp", "prefill_tp", "replicas", "prefill_workers", "devices", "ttft_s", "tpot_s")
+    left = np.stack([kept.columns[name][kept.status == "ok"] for name in names])
+    for row in np.stack([every.columns[name][every.status == "ok"] for name in names]).T:
+        fewer = (left[:2] == row[:2, None]).all(axis=0) & (left[2:5] <= row[2:5, None]).all(axis=0)
+        assert (fewer & (left[5:] <= row[5:, None] * 1.0202).all(axis=0)).any(), row
+
+
+@pytest.mark.parametrize("load", [{"rate": 10.0}, {"rate": None, "concurrency": 50}])
 def test_the_best_pair_is_that_of_looking_at_each(load):
     found = search(question(target="ttft < 1s, tpot < 40ms", **load))
     columns = found.candidates.columns

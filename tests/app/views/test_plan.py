@@ -74,9 +74,8 @@ def test_three_inputs_give_the_answer_that_python_gives():
     app = answered(**ASKED)
     assert not app.exception and not app.error
     best = ridgeline.plan(
-        "Qwen/Qwen3-32B", systems="h100", devices="1:64", rate=20, target="tpot < 30ms",
-        pools="aggregated",
-    ).best  # fmt: skip
+        "Qwen/Qwen3-32B", systems="h100", devices="1:64", rate=20, target="tpot < 30ms"
+    ).best
     assert cards(app)["Devices"] == str(best["devices"])
     assert best["launch"] in [block.value for block in app.code]
 
@@ -86,9 +85,8 @@ def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
     plain, said = (answered(**ASKED, **more) for more in ({}, {"weights": "fp8", "tp": "4"}))
     assert not said.exception and not said.error
     best = ridgeline.plan(
-        "Qwen/Qwen3-32B", devices="1:64", rate=20, target="tpot < 30ms", pools="aggregated",
-        weights="fp8", tp=4,
-    ).best  # fmt: skip
+        "Qwen/Qwen3-32B", devices="1:64", rate=20, target="tpot < 30ms", weights="fp8", tp=4
+    ).best
     assert best["tp"] == 4 and best["weights"] == "fp8"
     assert cards(said)["Devices"] == str(best["devices"])
     assert best["launch"] in [block.value for block in said.code]
@@ -157,7 +155,7 @@ def test_a_point_of_a_visitors_own_system_opens_that_by_its_name():
 
 @pytest.mark.slow
 def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
-    ask = {**ASKED, "engines": "vllm", "plan_tab": "Download"}
+    ask = {**ASKED, "engines": "vllm", "pools": "aggregated", "plan_tab": "Download"}
     app = answered(**ask, plan_deployment="kubernetes")
     assert not app.exception and not app.error
     files = {expander.label: expander.code for expander in app.expander if expander.code}
@@ -170,7 +168,7 @@ def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
 
 
 def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
-    app = answered(plan_tab="Download", engines="sglang", rank="devices",
+    app = answered(plan_tab="Download", engines="sglang", rank="devices", pools="aggregated",
                    **{**ASKED, "devices": "1:16"})  # fmt: skip
     assert not app.exception and not app.error
     command = next(block.value for block in app.code if block.value.startswith("ridgeline plan"))
