@@ -136,12 +136,10 @@ def combined(
     system: System,
     *,
     engine: str | EngineProfile | None = None,
-    measured: bool = True,
 ) -> Resolved:
     """A scenario deployed with a given model and system.
 
-    engine: a name or a profile, None for the scenario's.  measured: whether measurements on a
-    system of that slug apply to it; they do not for one that a visitor uploaded.
+    engine: a name or a profile, None for the scenario's.
     """
     name = scenario.engine if engine is None else engine
     version = scenario.engine_version
@@ -151,8 +149,6 @@ def combined(
         formats = model.precision.weights.values()
         hardware_db.require_runs_on(name, system, version, formats)
     profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name, version)
-    if not measured:
-        profile = replace(profile, measurements=None)
     factors = {name: getattr(scenario, name) for name in FACTORS}
     if any(factor != 1.0 for factor in factors.values()):
         system = hardware_db.what_if(system, **factors)

@@ -81,7 +81,7 @@ def resolve_setup(setup: Setup, model: Model | None = None) -> Resolved:
     s = setup.scenario
     model = model or model_of(s.model, setup.model_config, tuple(s.precisions.items()))
     with overlay(Path(setup.own_folder) if setup.own_folder else None):
-        found = combined(s, model, system_of(setup), measured=not setup.system_yaml)
+        found = combined(s, model, system_of(setup))
     if not setup.if_fitted:
         return found
     roomy = hardware_db.what_if(found.system, capacity=_ROOMY)

@@ -23,6 +23,7 @@ from hardware_db import recipes
 EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_passes=2.0)
 #: A shipped recipe: this model, system, engine and format were measured.
 MEASURED = Question(model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=2)
+OWN = "include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n"
 
 
 def test_every_recipe_that_ships_is_found_by_its_model_and_format():
@@ -103,9 +104,20 @@ def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
 
 
 def test_what_a_visitor_brought_has_no_recipe():
-    brought = Setup(MEASURED, system_yaml="include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n")
+    brought = Setup(MEASURED, system_yaml=OWN)
     assert caches.resolved(brought).engine.recipe == NO_RECIPE
     assert "not measured" in load_curves.basis(brought)
+
+
+def test_what_a_visitor_brought_is_priced_as_the_same_file_is_elsewhere(tmp_path):
+    import ridgeline
+
+    (file := tmp_path / "my-h100.yaml").write_text(OWN)
+    question = replace(MEASURED, concurrency=16, batch=1)
+    page = load_curves.one_load(Setup(question, system_yaml=OWN))
+    python = ridgeline.serve(MEASURED.model, system=file, engine="vllm", tp=2, concurrency=16)
+    for name in ("ttft_s", "tpot_s"):
+        assert page[name] == pytest.approx(float(getattr(python, name)), rel=1e-12)
 
 
 def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
