@@ -267,7 +267,6 @@ def test_a_benchmark_tool_is_a_file_and_its_format(copy: Path):
 
 FIELD = """    new_target_s: float | None = parameter(
         "number", None, "A target for a test.", unit="s", least=0.0, label="New target",
-        group=TARGETS,
     )  # fmt: skip
 """
 

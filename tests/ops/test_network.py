@@ -172,7 +172,7 @@ def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path
     environment = {**watch.environment, **online(tmp_path), "HF_ENDPOINT": hub}
     with served(tmp_path, environment=environment) as server, visit(server.url) as session:
         session.open("model=hf:someone/else")
-        assert "its config.json is not here" in " ".join(session.words("alert")).lower()
+        assert "its config.json is not available here" in " ".join(session.words("alert")).lower()
         assert not [line for line in watch.lines() if "127.0.0.2" in line]
         session.press("Ask the Hugging Face hub")
         assert [line for line in watch.lines() if "127.0.0.2" in line]
