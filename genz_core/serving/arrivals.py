@@ -167,7 +167,9 @@ def _cycle_s(
     lanes, ranks = batching.lanes, batching.times.ranks
     none = np.zeros_like(running)
     if batching.mixed:
-        found = batching.mixed_cycle_s(running, per_s * cycle / lanes, per_s=per_s * ranks)
+        found = cycle
+        for _ in range(1 if lanes == 1 else _BALANCES):
+            found = batching.mixed_cycle_s(running, per_s * found / lanes, before_s=found)
         if np.any(ranks > 1):
             beside = _side_by_side_s(batching, per_s, running, cycle, plain)
             found = np.where(ranks > 1, beside, found)

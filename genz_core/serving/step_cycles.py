@@ -20,6 +20,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from genz_core.serving.deduplicate import picked_columns
+from genz_core.serving.queues import FULLEST
 from genz_core.serving.step_times import StepTimes
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Places
@@ -178,12 +179,12 @@ class StepCycles:
         decodes: Array,
         prompts: Array,
         without: StepPair | None = None,
-        per_s: Array | None = None,
+        before_s: Array | None = None,
     ) -> Array:
         """Mean cycle time if each step of a lane has a Poisson number of prompts [s].
 
         without: `plain` for this number of decodes, if the caller has it.
-        per_s: see `_in_order_s`.
+        before_s: of prompts that arrive at any time, the previous iteration of this cycle time.
         """
         without = without or self.plain(decodes)
         plain, plain_stage = without
@@ -212,7 +213,10 @@ class StepCycles:
         of_prompts = delayed_by_prompts(prompts, ranks, self.lanes) / busiest
         delayed = delayed + several * (of_prompts - delayed)
         full = self._lane(decodes, tokens, elsewhere)
-        return self._in_order_s(share, delayed, without, full, per_s)
+        apart = None  # a lane with a prompt finds none in another that reads for a share of time
+        if before_s is not None:
+            apart = 1.0 - np.minimum(share * self._alone_s(without, full) / before_s, FULLEST)
+        return self._in_order_s(share, delayed, without, full, apart)
 
     def between_readings_s(
         self, readings: Array, plain: StepPair, reading: StepPair, per_s: Array | None = None
@@ -221,13 +225,15 @@ class StepCycles:
         them [s].
 
         readings: prefill steps per decode step.  plain, reading: a step of each; the shorter ones
-        wait in the stages for those before them.  per_s: see `_in_order_s`.
+        wait in the stages for those before them.  per_s: of requests that arrive at any time; those
+        that arrive while a longer step is in the first stage follow it.
         """
         share = np.where(reading[1] > plain[1], readings, 1.0) / (1.0 + readings)
         short = np.minimum(plain[0], reading[0]), np.minimum(plain[1], reading[1])
         longer = np.maximum(plain[0], reading[0]), np.maximum(plain[1], reading[1])
         delayed = delayed_steps(share, self.lanes)
-        return (1.0 + readings) * self._in_order_s(share, delayed, short, longer, per_s)
+        apart = None if per_s is None else np.exp(-per_s * longer[1])
+        return (1.0 + readings) * self._in_order_s(share, delayed, short, longer, apart)
 
     def _in_order_s(
         self,
@@ -235,25 +241,29 @@ class StepCycles:
         delayed: Array,
         plain: StepPair,
         longer: StepPair,
-        per_s: Array | None = None,
+        apart: Array | None,
     ) -> Array:
         """Mean cycle time of a pipeline's lanes, of whose steps some are longer [s].
 
         A longer step delays every lane: by its own latency if it follows none in the stages, else
         by the time of a stage.
 
-        share: of the steps that are longer.  delayed: see `delayed_steps`.  per_s: requests that
-        arrive at any time; those that arrive while a longer step is in the first stage follow it.
+        share: of the steps that are longer.  delayed: see `delayed_steps`.  apart: share of the
+        longer steps that follow no other, None if each step is longer by itself.
         """
         cycle_s = self._of_lanes(*plain)
-        alone = np.maximum(longer[0], longer[1] + (self.lanes - 1.0) * plain[1]) - cycle_s
+        alone = self._alone_s(plain, longer) - cycle_s
         behind = (self._of_lanes(*longer) - cycle_s) / self.lanes
         first = (delayed - share) / (self.lanes - 1.0)
-        if per_s is not None:
-            apart = np.exp(-per_s * longer[1]) / np.maximum(1.0 - share, _NOTHING_MORE)
-            first = first * np.minimum(apart, 1.0)
+        if apart is not None:
+            by_itself = np.maximum(1.0 - share, _NOTHING_MORE)
+            first = first * np.minimum(apart / by_itself, 1.0)
         found: Array = cycle_s + self.lanes * (share * behind + first * (alone - behind))
         return found
+
+    def _alone_s(self, plain: StepPair, longer: StepPair) -> Array:
+        """Cycle time of a pipeline with one longer step in its stages [s]."""
+        return np.maximum(longer[0], longer[1] + (self.lanes - 1.0) * plain[1])
 
     @property
     def gathers(self) -> bool:
