@@ -227,7 +227,8 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
             concurrency=float(question.concurrency or 0.0),
         )  # fmt: skip
 
-    load = balanced(pools.learned(pools.users(osl, balanced)))
+    before_s = pools.before_s()
+    load = balanced(pools.learned(pools.users(osl, balanced, before_s), before_s))
     return _candidates(family, (prefill, decode), which, (readers, writers), load, counts)
 
 
@@ -252,7 +253,9 @@ class _Pools:
     degrees: tuple[Array, Array]
     which: Combinations
 
-    def users(self, osl: float, balanced: Callable[[Learned], PooledLoad]) -> Array:
+    def users(
+        self, osl: float, balanced: Callable[[Learned], PooledLoad], before_s: Array
+    ) -> Array:
         """Open requests per decode worker, [deployments].
 
         At a rate they follow from Little's law, with uncorrected step times, accurate to a few per
@@ -261,27 +264,28 @@ class _Pools:
         question, workers = self.family.question, self.which.decode_workers
         if question.concurrency:
             return np.maximum(np.floor(question.concurrency / workers), 1.0)
-        found = balanced(Learned.nothing(workers.size, self._before_s()))
+        found = balanced(Learned.nothing(workers.size, before_s))
         first = np.where(np.isfinite(found.ttft_s), found.ttft_s, 0.0)
         served = np.minimum(found.requests_per_s, found.most_per_s)
         users = served * (first + after_first(found.tpot_s, osl)) / workers
         near = _NEAR ** np.round(np.log(np.maximum(users, 1.0)) / np.log(_NEAR))
         return np.maximum(np.round(near), 1.0)
 
-    def learned(self, users: Array) -> Learned:
+    def learned(self, users: Array, before_s: Array) -> Learned:
         """Corrections from measured runs for the steps of both pools.  users: per decode worker."""
         first, later = (
             self._correction(at, shape, users)
             for at, shape in enumerate((self.which.prefill, self.which.decode))
         )
-        return Learned(first, later, self._before_s())
+        return Learned(first, later, before_s)
 
     def _correction(self, pool: int, shape: NDArray[np.intp], users: Array) -> StepCorrection:
         rows, of = np.unique(np.stack([shape, users]), axis=1, return_inverse=True)
         workers = self._workers(pool, self.degrees[pool][:, rows[0].astype(np.intp)])
         return correction_of(workers, traffic(self.family.resolved), rows[1]).picked(of.ravel())
 
-    def _before_s(self) -> Array:
+    def before_s(self) -> Array:
+        """Time outside the steps before a prompt is read [s], [deployments]."""
         workers = self._workers(0, self.degrees[0])
         return before_a_prompt_s(workers, traffic(self.family.resolved))[self.which.prefill]
 
