@@ -36,7 +36,9 @@ class Loser:
 
 
 def losers(found: Found, short: Shortlist) -> list[Loser]:
-    """For every other family, its nearest candidate and why it loses; nearest first."""
+    """For every other family, its nearest candidate and why it loses: those that meet the targets
+    first, best first.  Before them, why the best plan's family needs as many devices.
+    """
     best = short.plans[0].at if short.plans else None
     taken = int(short.candidates.family[best]) if best is not None else -1
     slack = found.ranking.slack(found.candidates)
@@ -45,6 +47,8 @@ def losers(found: Found, short: Shortlist) -> list[Loser]:
         for number in range(len(found.candidates.families))
         if number != taken
     ]
+    ranked = {int(at): place for place, at in enumerate(found.order)}
+    rows.sort(key=lambda loser: ranked.get(-1 if loser.at is None else loser.at, len(ranked)))
     if best is not None and (smaller := _fewer(found, short, best, slack)) is not None:
         rows.insert(0, smaller)
     return rows

@@ -59,7 +59,8 @@ def show(searched: Searched, closed: Planned, setup: Setup) -> None:
         _best(named, ", ".join(one.words for one in planned.answer.found.targets), pending)
     draw_table([plan_systems.words(row, pending) for row in rows], "plan_systems")
     if named["others"]:
-        other, near = named["others"][0], named["others"][0].get("nearest")
+        other = _best_other(named["others"], planned.answer)
+        near = other.get("nearest")
         runs = f"{plan_text.shape(near)} on {near['devices']} × " if near else ""
         st.markdown(f"Best of the others: {runs}{plain(other['family'])}: {plain(other['why'])}.")
     of_others = [row for row in rows if "launch" in row and row not in named["plans"]]
@@ -99,6 +100,12 @@ def _simulated(searched: Searched, closed: Planned) -> tuple[Planned, str]:
         st.warning(f"Not simulated: {plain(error)}.", icon=":material/block:")
         return closed, _NEVER
     return (closed, _SOON) if planned is None else (planned, "")
+
+
+def _best_other(others: list[Named], answer: Answer) -> Named:
+    """The best of the deployments that are not of the best plan's family, if there are any."""
+    best = str(answer.short.candidates.of(answer.short.plans[0].at)) if answer.short.plans else ""
+    return next((other for other in others if other["family"] != best), others[0])
 
 
 def _none(named: Named) -> str:
