@@ -75,7 +75,8 @@ def _whole(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> Named |
     if len(words) == 1 and number_format(text):
         return Named({"weights": text})
     one_system = fold(text) in hardware_db.spellings()
-    if len(words) > 1 and not one_system and any(map(_is_something, words[1:])):
+    others = any(map(_is_something, words[1:])) or number_format(words[0])
+    if len(words) > 1 and not one_system and others:
         return None  # words of two names
     kinds: tuple[Callable[[str], Named | None], ...] = (_engine, _system, _model)
     return next((found for kind in kinds if (found := kind(text))), None)
