@@ -85,8 +85,8 @@ class Batching(StepCycles):
 
         In a steady loop requests start evenly over the duration of one, and each is prefilled
         alone.  If this leaves almost no step for decodes, all of them end within a few steps: the
-        first ones that return are prefilled while the others end, and with equal answers they stay
-        together.
+        others end before the prompts of the first are read, and stay together if their lengths
+        differ by fewer steps than that takes.
         """
         if self.mixed:
             return 0.0
@@ -98,11 +98,11 @@ class Batching(StepCycles):
         ranks = self.times.ranks
         apart = np.maximum(session - self.admitted * ranks * alone / self.lanes, 0.0) / plain
         window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
-        begun = np.clip(1.0 - apart / window, 0.0, 1.0)
-        alike = np.clip(2.0 + self.ahead_steps - self.steps_spread, 0.0, 1.0)
+        begun = np.clip(2.0 - apart / window, 0.0, 1.0)
+        alike = np.clip(1.0 + window - self.steps_spread, 0.0, 1.0)
         # a wave of one step of each lane: requests of different lengths part
         several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)
-        single = np.maximum(1.0 - self.steps_spread / (1.0 + self.ahead_steps), 0.0)
+        single = np.maximum(1.0 - self.steps_spread / window, 0.0)
         if self.lanes > 1:  # fewer steps than lanes leave some lanes without requests
             filled = self.admitted * self.isl / self.room(self.admitted)
             single = single * np.clip((filled - 1.0) / (self.lanes - 1.0), 0.0, 1.0)
@@ -139,7 +139,8 @@ class Batching(StepCycles):
         the request's own prompt makes its steps longer.
 
         A share `used` of the step's capacity is occupied, so the same share of arrivals finds a
-        queue; the length of that queue has an exponential tail.
+        queue; the length of that queue has an exponential tail.  Prompts that gather while others
+        are read are all read before the next decode step, in turn if a step cannot hold them.
         """
         decodes, prompts, step = pace.decodes, pace.prompts, pace.plain_s
         none = np.zeros_like(decodes)
@@ -150,8 +151,13 @@ class Batching(StepCycles):
         waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, FULLEST)
-        queued = self.isl * used / 2.0 / (1.0 - used)
-        before = stacked(queued if of == "mean" else queued * median_share(used) for of in which)
+        if gathered:
+            queued = np.maximum(gathered.busiest * self.isl - np.maximum(room, self.isl), 0.0) / 2.0
+            median = queued
+        else:
+            queued = self.isl * used / 2.0 / (1.0 - used)
+            median = queued * median_share(used)
+        before = stacked(queued if of == "mean" else median for of in which)
         others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
         beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)

@@ -7,22 +7,42 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from genz_core.serving import Traffic
 from genz_core.serving.simulation import Requests, simulate
+from genz_core.types import Parallelism
 from tests.genz_core.serving.closed_loops import ENGINE, closed
+from tests.genz_core.serving.test_few_users import loaded
 
 
 @pytest.mark.parametrize("osl", [2, 5, 15])
-def test_prompts_read_first_delay_the_first_token_of_some_and_the_second_of_others(
+def test_prompts_delay_the_first_token_of_those_read_with_them_and_all_later_ones(
     model, system, osl
 ):
-    """All 200 are prefilled before one decodes: no first token waits for more than all of them,
-    and later tokens wait for those that are prefilled afterwards.
+    """Of 200 users who start at different times, those who end in one step are read in turn before
+    the next; with two tokens an answer that is all of them.
     """
     first = replace(ENGINE, mixed_steps=False, chunk_tokens=8192)
     load = closed(model, system, 200, first, isl=8000, osl=osl)
     reading = 200 / (closed(model, system, 200, first, isl=8000, osl=1).output_tokens_per_s[0])
-    assert 0.4 * reading < load.ttft_s[0] < 0.7 * reading
-    assert 0.3 * reading < (osl - 1) * load.tpot_s[0] < 0.8 * reading
+    prompts_first = replace(first, scheduler="sglang")
+    seen = simulated(model, system, prompts_first, 200, 8000, osl, load.e2e_s[0])
+    assert load.e2e_s[0] == pytest.approx(seen["e2e_mean_s"], rel=0.05)
+    assert 0.4 * seen["ttft_mean_s"] < load.ttft_s[0] < 1.2 * seen["ttft_mean_s"]
+    assert load.ttft_s[0] < 1.1 * reading / osl
+    assert (osl - 1) * load.tpot_s[0] > 0.9 * reading * (1.0 - 1.0 / osl)
+
+
+@pytest.mark.parametrize("users", [2500, 3000, 3770])
+def test_a_full_queue_of_prompts_delays_later_tokens_and_not_the_first(users):
+    """More prompt tokens arrive a decode step than a step of prompts holds: several such steps
+    follow one another, and the decodes wait for all of them, as when simulated.
+    """
+    load = loaded(
+        "Qwen/Qwen3-30B-A3B", "h200", "sglang", Parallelism(tp=4, dp=2),
+        Traffic(2826, 526, np.array([1000.0, float(users)]), length_ratio=0.5),
+    )  # fmt: skip
+    assert load.ttft_s[1] < 3.0 * load.ttft_s[0]
+    assert load.tpot_s[1] > 0.8 * users / 1000.0 * load.tpot_s[0]
 
 
 @pytest.mark.parametrize("isl, osl", [(1, 7), (100, 7), (1, 9), (1000, 10)])
