@@ -61,7 +61,7 @@ def against_api(
         words = f"API {quantities.dollars(price)}"
         guide_across(figure, price, words, look.alarm, log=True, size=12, width=1.5)
     log = {"type": "log", "tickformat": "~g"}
-    y = {"title_text": "Cost per million tokens, input and output [$]", "dtick": "D2", **log}
+    y = {"title_text": "Cost per million tokens,<br>input and output [$]", "dtick": "D2", **log}
     return figure.laid({"title_text": COLUMNS["rate"].title, **log}, y, margin={"t": 44, "b": 90})
 
 

@@ -78,8 +78,8 @@ def counter_roofline(
         room = Room(across, upward, (True, True), NARROWEST)
         ceilings.label_peaks(figure, ceilings.named_peaks(peaks), room, look)
         ceilings.label_diagonals(figure, levels, xs.tolist(), ys.tolist(), room, look)
-    intensity = f"Arithmetic intensity of {traffic} [FLOP/byte]"
-    x = {"title_text": intensity, **log_axis(across, quantities.digits, across=True)}
+    axis = log_axis(across, quantities.digits, across=True)
+    x = {"title_text": f"FLOP per byte of {traffic}", **axis}
     y = {"title_text": "Rate [FLOP/s]", **log_axis(upward, flops_words)}
     margin = {"t": 16, "l": 70}
     return figure.laid(x, y, hovermode="closest", uirevision="keep", margin=margin)

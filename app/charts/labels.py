@@ -155,6 +155,11 @@ def wrapped(words: str, size: float, across: float) -> list[str]:
     return list(words)
 
 
+def legend_entry(words: str) -> str:
+    """The words of a legend entry, in lines that fit a chart on a telephone."""
+    return "<br>".join(wrapped(words, 12.0, TELEPHONE - _KEY))
+
+
 def axis_end(bars: Sequence[tuple[float, str]]) -> float:
     """Upper end of an axis that starts at zero and leaves space for labels at the bar ends.
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace
-from app.charts.labels import room_beside
+from app.charts.labels import legend_entry, room_beside
 from app.charts.parts import dots, guide_across, guide_upwards, line, ring
 from app.charts.style import CLEAR, Look, blank, translucent
 from app.decide.axes import Axis
@@ -72,7 +72,7 @@ def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
     full = {"size": 7, "color": color}
     return dots(
         x.tolist(), y.tolist(),
-        series.name if series.meets else f"{series.name}: {points.faint}",
+        legend_entry(series.name if series.meets else f"{series.name}: {points.faint}"),
         full if series.meets else {"size": 6, "color": translucent(color, 0.22)},
         f"{names}<br>{points.x.words} %{{x:.4g}}, {points.y.words} %{{y:,.4g}}"
         f"<extra>{series.name}</extra>",

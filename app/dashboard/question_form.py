@@ -168,10 +168,11 @@ def drawer(
     for title, names in DRAWER.items():
         key = f"{title.casefold().replace(' ', '_')}_open"
         used = _in_use(names)
+        kept = st.container()  # where no group is drawn, too: what follows never moves
         if not (used or opened):
             continue
         at_first = st.session_state.setdefault(f"{key}_at_first", used)
-        place = st.expander(title, at_first, key=key, on_change="rerun")
+        place = kept.expander(title, at_first, key=key, on_change="rerun")
         if place.open or used:
             with place:
                 values |= {name: control(name, **(changed or {}).get(name, {})) for name in names}

@@ -207,7 +207,9 @@ class Family:
     def __str__(self) -> str:
         parts = [self.system.name, self.resolved.engine.name, self.formats["weights"]]
         if self.prefill is not None:
-            parts.append(f"disaggregated, prompts on {self.prefill.system.name}")
+            parts.append("disaggregated")
+            if self.prefill.system.name != self.system.name:
+                parts.append(f"prompts on {self.prefill.system.name}")
         if self.speculation is not None:
             parts.append(f"speculative ({self.speculation.method})")
         if self.copies:

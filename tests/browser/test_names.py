@@ -31,7 +31,7 @@ def test_a_bare_name_is_its_default_board(open_page, path: str, query: dict[str,
     box = page.locator(f'.st-key-{key} input[role="combobox"]')
     for typed, taken in (("H200", "h200-sxm-141gb"), ("A100", "a100-sxm4-80gb")):
         box.click()
-        box.press_sequentially(typed)
+        box.press_sequentially(typed, delay=80)  # [ms], as one types
         box.press("Enter")
         page.wait_for_selector(f'.st-key-{key} [data-tag]:has-text("{taken}")')
         page.wait_for_timeout(300)  # the rerun that the name starts, which redraws the box
