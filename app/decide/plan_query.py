@@ -152,7 +152,9 @@ def planned(
     found = answers.answer(
         searched.query(), part(progress, 0.0, 0.8), cancelled, priced=priced, with_changes=False
     )
-    return Planned(found, document(found), by_system(found, part(progress, 0.8, 1.0), cancelled))
+    rows = by_system(found, part(progress, 0.8, 1.0), cancelled)
+    once = replace(found.found, candidates=found.short.candidates)  # of many megabytes
+    return Planned(replace(found, found=once), document(found), rows)
 
 
 def planned_as_job(
