@@ -210,7 +210,7 @@ def cheapest(luck: random.Random) -> Errand:
 
     def line(walk: Walk) -> Any:
         walk.ask(f"{model} on {' or '.join(names)} {engine} {rate}/s {lengths[0]}/{lengths[1]} "
-                 f"{target} aggregated")  # fmt: skip
+                 f"{target}")  # fmt: skip
         return read(walk)
 
     shape = "PP{pp}".format(**row) if row["pp"] > 1 else ""
@@ -223,13 +223,16 @@ def cheapest(luck: random.Random) -> Errand:
 
 def _decided(rows: Sequence[dict]) -> tuple[dict, float] | None:
     """A deployment that a target makes the cheapest by far, and the target [s]; None where no
-    target does."""
+    target does.  Prefill pools, which have two devices and more, are dearer than it.
+    """
+    pools = 2.0 * min((row["usd"] / row["devices"] for row in rows), default=math.inf)
     for at, row in enumerate(rows):
         fastest_cheaper = min((one["tpot_s"] for one in rows[:at]), default=math.inf)
         limit = min(fastest_cheaper * 0.97, row["tpot_s"] * 2.0)
         others = [one["usd"] for one in rows[at + 1 :] if one["tpot_s"] < limit]
         if (
             limit > row["tpot_s"] * ROOM and row["busy"] < MOST_BUSY
+            and row["usd"] * DEARER < pools
             and (not others or min(others) > row["usd"] * DEARER)
         ):  # fmt: skip
             return row, round(limit, 5)

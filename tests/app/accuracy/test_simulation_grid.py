@@ -7,7 +7,7 @@ from app.accuracy import simulation_document, simulation_grid
 from app.accuracy.simulation_grid import LIMITS
 from tests.draws import cases, seed
 
-COUNT = cases(40)
+COUNT = cases(120)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,9 @@ def test_every_length_ratio_and_loop_comes_in_turn():
 @pytest.mark.draws
 @pytest.mark.parametrize("figure", LIMITS)
 def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
-    """For every length ratio and loop; forty cases by day, more at night.  The document holds the
-    full table and the exceptions.  Gaps between tokens at a rate have larger errors.
+    """For every length ratio and loop; as many cases as in the document by day, more at night.  The
+    document holds the full table and the exceptions.  Gaps between tokens at a rate have larger
+    errors.
     """
     loops = ("closed",) if figure == "tpot_s" else simulation_grid.LOOPS
     long = [row for row in rows if row["osl"] >= 20 and row["loop"] in loops]
