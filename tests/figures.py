@@ -178,8 +178,8 @@ def _users_of_the_tour() -> list[float]:
 
 
 def _fewest_of_the_tour() -> list[int]:
-    """Of one kind of pool, as page Plan starts."""
-    asked = {"system": "h100", "rate": 20, "target": "tpot < 30ms", "pools": "aggregated"}
+    """With and without prefill pools, as page Plan starts."""
+    asked = {"system": "h100", "rate": 20, "target": "tpot < 30ms"}
     plans = ridgeline.plan("Qwen/Qwen3-32B", **asked)
     return [plans.to_dict()["fewest_devices"]["devices"]]
 
