@@ -36,8 +36,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -183,6 +184,10 @@ class MeasuredRuns:
     sizes: Array
     latents: Mapping[str, Array]
     kernels: Mapping[str, Kernel]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what was solved from them would travel with every job and result."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def picked(self, chosen: Mask) -> MeasuredRuns:
         """A selection of the runs."""

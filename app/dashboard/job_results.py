@@ -21,7 +21,7 @@ from hardware_db import data_folder
 
 Result = TypeVar("Result")
 #: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
-RESULTS = caches.by_bytes(8 << 20)
+RESULTS = caches.by_bytes(5 << 20)
 
 
 def shared_result(

@@ -56,7 +56,7 @@ def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
     return _quick(replace(stated, several=())).document
 
 
-@caches.by_setup(4)
+@caches.by_setup(8)
 def _quick(searched: Searched) -> Planned:
     return searching.planned(searched, _quickly_priced(searched.untargeted))
 
@@ -79,7 +79,7 @@ def _shapes(searched: Searched) -> float:
     return 0
 
 
-@caches.by_setup(4)
+@caches.by_setup(8)
 def _quickly_priced(searched: Searched) -> Priced:
     return searching.price(searched)
 

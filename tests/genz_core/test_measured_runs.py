@@ -4,6 +4,7 @@ weight.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +46,16 @@ def test_a_run_that_was_measured_is_predicted_as_it_was_within_its_noise():
     found = known.correction("steps", HERE, LADDER)
     assert found.log == pytest.approx([0.1, 0.15, 0.2, 0.25], abs=0.02)
     assert np.all(found.variance < 4 * LEAST)
+
+
+def test_what_was_solved_does_not_travel_with_the_runs():
+    known = runs([0.1, 0.15, 0.2, 0.25], LADDER)
+    fresh = pickle.dumps(known)
+    found = known.correction("steps", HERE, LADDER)
+    assert pickle.dumps(known) == fresh
+    again = pickle.loads(fresh).correction("steps", HERE, LADDER)
+    assert np.array_equal(again.log, found.log)
+    assert np.array_equal(again.variance, found.variance)
 
 
 def test_between_two_runs_lies_what_they_say():
