@@ -46,7 +46,7 @@ from genz_core.workload import OUT_OF_MEMORY
 
 #: Numbers of users within this factor share one correction from measured runs.
 _NEAR = 1.15
-#: Relative difference of TTFT and TPOT below which more workers gain nothing.
+#: Relative difference of TTFT and TPOT below which more workers gain nothing: judgement.
 _GAIN = 0.01
 
 
@@ -119,9 +119,10 @@ def _gaining(priced: Candidates, table: Array) -> NDArray[np.bool_]:
     kept = np.full(len(priced), True)
     for pool in (2, 3):
         alike = np.concatenate([np.delete(table, pool, axis=0), same])
-        first = np.unique(alike[:, runs], axis=1, return_index=True)[1]
-        fewest = np.isin(np.arange(len(priced)), np.flatnonzero(runs)[first])
-        kept &= fewest | ~runs
+        fewest = np.unique(alike[:, runs], axis=1, return_index=True)[1]
+        stays = ~runs
+        stays[np.flatnonzero(runs)[fewest]] = True
+        kept &= stays
     return kept
 
 

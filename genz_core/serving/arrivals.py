@@ -35,8 +35,8 @@ from genz_core.serving.queues import (
 from genz_core.serving.step_cycles import largest
 from genz_core.types import Array
 
-#: Iterations of the balance between arrivals and open requests, of a step's, and of a pipeline's:
-#: judgement.
+#: Iterations of the balance between arrivals and open requests (and of steps that a pipeline
+#: shares with prompts), of a step's, and of a pipeline's that prefills first: judgement.
 _BALANCES, _ROUNDS, _LAPS = 4, 3, 12
 
 

@@ -98,7 +98,7 @@ class Batching(StepCycles):
         ranks = self.times.ranks
         apart = np.maximum(session - self.admitted * ranks * alone / self.lanes, 0.0) / plain
         window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
-        begun = np.clip(2.0 - apart / window, 0.0, 1.0)
+        begun = np.clip(2.0 - apart / window, 0.0, 1.0)  # from one window to two: judgement
         alike = np.clip(1.0 + window - self.steps_spread, 0.0, 1.0)
         # a wave of one step of each lane: requests of different lengths part
         several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)

@@ -249,7 +249,7 @@ class StepCycles:
         by the time of a stage.
 
         share: of the steps that are longer.  delayed: see `delayed_steps`.  apart: share of the
-        longer steps that follow no other, None if each step is longer by itself.
+        longer steps that follow no other, None where steps are longer independently.
         """
         cycle_s = self._of_lanes(*plain)
         alone = self._alone_s(plain, longer) - cycle_s
