@@ -136,7 +136,7 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     said: tuple[str, ...] = ()
     engine = _with_step(engine, system)
     if system.kind == "cpu":
-        engine, said = _on_cpu(engine)
+        engine, said = _on_cpu(engine, system)
     model, narrowed = _as_loaded(model, engine)
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
@@ -154,12 +154,18 @@ _WHOLE = "layers with an attention window keep whole sequences in the KV cache, 
 _IN_PLACE: Mapping[str, float | str] = {}
 
 
-def _on_cpu(engine: EngineProfile) -> tuple[EngineProfile, tuple[str, ...]]:
-    """The engine with its figures for CPUs, and a note on them."""
+def _on_cpu(engine: EngineProfile, system: System) -> tuple[EngineProfile, tuple[str, ...]]:
+    """The engine with its figures for CPUs, and a note on them.
+
+    Its share of the peak holds for the arithmetic that replaces `products` on a CPU of which that
+    peak is not known, such as one that was measured with torch.
+    """
     if engine.on_cpu is not None:
-        figures = cast(Any, engine.on_cpu)
+        figures = dict(cast(Any, engine.on_cpu))
+        if figures.get("products", engine.products) not in system.peak_flops_per_s:
+            figures["products"] = ""
         said = (f"{engine.name} on CPUs: its costs there are estimates, none were measured",)
-        return replace(engine, **figures, on_cpu=_IN_PLACE), said if figures else ()
+        return replace(engine, **figures, on_cpu=_IN_PLACE), said if engine.on_cpu else ()
     # figures that were measured, or given by the caller
     if engine.eager is not None or engine.measurements is None:
         return engine, ()

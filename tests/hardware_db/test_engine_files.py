@@ -8,7 +8,7 @@ import pytest
 
 import hardware_db
 import model_registry
-from genz_core import Parallelism, decode_step
+from genz_core import Parallelism, Precision, Workload, decode_step, prefill
 from genz_core.deployment import deploy
 from genz_core.errors import UnknownEngine, UnsupportedEngine
 from hardware_db.system_schema import Fact
@@ -133,6 +133,19 @@ def test_on_a_cpu_rates_that_were_fitted_on_gpus_say_nothing():
     assert fitted.attention_efficiency < 0.3 and engine.attention_efficiency == 1.0
     assert engine.products == "int8" and engine.kernel_floor_s == pytest.approx(5e-6)
     assert deploy(MODEL, hardware_db.load("h100"), fitted).engine.attention_efficiency < 0.3
+
+
+def test_a_share_of_the_peak_holds_on_a_cpu_whose_peak_for_eight_bits_is_unknown():
+    """As of one that torch's microbenchmarks measured."""
+    fitted, known = hardware_db.load_engine("llama.cpp"), hardware_db.load("xeon-8480plus")
+    peaks = {name: peak for name, peak in known.peak_flops_per_s.items() if name != "int8"}
+    unknown = replace(known, peak_flops_per_s=peaks)
+    model = MODEL.with_precision(Precision({"default": "q8_0"}))
+    generic = hardware_db.load_engine("generic")
+    ours, other = (
+        prefill(model, unknown, Workload(1, 512), engine=engine) for engine in (fitted, generic)
+    )
+    assert 1.6 < float(ours.total_s[0] / other.total_s[0]) < 2.0
 
 
 def test_vllm_on_a_cpu_has_the_limits_of_its_server_there():
