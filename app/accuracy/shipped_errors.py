@@ -4,6 +4,7 @@ Nothing is measured or priced here: the fits write their errors beside the const
 module reads them.  A table that was not written yet is empty.
 """
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -42,7 +43,8 @@ _TEXT_COLUMNS = (
 )  # fmt: skip
 
 
-def operator_series() -> list[Row]:
+@functools.cache
+def operator_series() -> tuple[Row, ...]:
     """Errors in percent of every measured series (operator, device, format), by split."""
     series = []
     for row in validation_rows():
@@ -50,18 +52,19 @@ def operator_series() -> list[Row]:
         words = {name: row[name] for name in ("operator", "system", "family", "fmt", "split")}
         counts = {"draw": row["draw"], "points": row["points"]}
         series.append({**words, **counts, **numbers, "data": row["data"], "date": row["date"]})
-    return series
+    return tuple(series)
 
 
-def operator_points() -> list[Row]:
+@functools.cache
+def operator_points() -> tuple[Row, ...]:
     """Predicted and measured times [s] of operators on held-out shapes, sampled from every
     series.
     """
     numbers = ("predicted_s", "measured_s", "roofline_s")
-    return [
+    return tuple(
         {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}
         for row in table("profiles", "held_out_points")
-    ]
+    )
 
 
 def _operator_label(row: Mapping[str, str]) -> str:

@@ -51,12 +51,12 @@ def measured_loads(family: Family) -> tuple[MeasuredLoad, ...]:
         return ()
     key = (family.question.model.casefold(), family.system.slug, family.resolved.engine.name)
     return tuple(
-        one for weights, one in _by_family().get(key, ()) if weights == family.formats["weights"]
+        one for weights, one in by_family().get(key, ()) if weights == family.formats["weights"]
     )
 
 
 @lru_cache(maxsize=1)
-def _by_family() -> Mapping[tuple[str, str, str], list[tuple[str, MeasuredLoad]]]:
+def by_family() -> Mapping[tuple[str, str, str], list[tuple[str, MeasuredLoad]]]:
     """Every measured serving row with the format of its weights, by model, system and engine."""
     found: dict[tuple[str, str, str], list[tuple[str, MeasuredLoad]]] = {}
     for row in table("measurements", "serving"):

@@ -97,7 +97,7 @@ def test_splits_stand_apart_and_name_what_was_left_out():
 
 def test_without_fit_errors_the_page_says_so(monkeypatch):
     monkeypatch.setattr(shipped_errors, "table", lambda folder, name: ())
-    monkeypatch.setattr(shipped_errors, "validation_rows", list)
+    monkeypatch.setattr(shipped_errors, "operator_series", tuple)
     app = pages.opened("accuracy", accuracy_area="Batch points")
     assert not app.exception
     assert any("No held-out errors yet" in text.value for text in app.markdown)
