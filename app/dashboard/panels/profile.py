@@ -20,12 +20,15 @@ from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain
 from app.wording.quantities import GIGABYTE, TERA
+from genz_core.common.memo import ByIdentity
 from genz_core.errors import RidgelineError
 from profilers import Report, summarise
 from profilers.comparison.report_tables import difference, kernels_table, ranges_table
 from profilers.operators import roofline
 from profilers.operators.operator_rates import operator_rates, share_of_roof
 from profilers.timeline.ranks import RankComparison, compare_ranks
+
+_SUMMARIES = ByIdentity[dict](4)
 
 
 def cards(figures: dict) -> None:
@@ -91,7 +94,7 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
     ranks = compare_ranks(list(reports.values()), list(reports))
     if ranks is not None:
         show_ranks(ranks)
-    cards(summarise(report))
+    cards(_SUMMARIES.get(lambda: summarise(report), report))
 
 
 def show_classes(report: Report) -> None:

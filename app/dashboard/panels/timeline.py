@@ -1,6 +1,7 @@
 """Panel of a report's timeline: search, zoom, figures of the visible span, the longest gaps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from app.dashboard.panels.compared_run import IDLE
 from app.measuring.report_reading import size_of
 from app.wording import quantities
 from app.wording.markdown import plain
+from genz_core.common.memo import ByIdentity
 from profilers import Report
 from profilers.comparison.findings import Finding
 from profilers.operators import activity_bars as bars
@@ -36,12 +38,16 @@ _AROUND_ONE, _AROUND = 3.0, 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Data for every redraw of a report's timeline; `report` is always the same object."""
+    """Data for every redraw of a report's timeline; `report` is always the same object.
+
+    views: the bars and statistics of the spans last looked at.
+    """
 
     report: Report
     events: bars.Events
     bands: pd.DataFrame
     gaps: pd.DataFrame
+    views: ByIdentity[Any] = field(default_factory=lambda: ByIdentity(4))
 
 
 _PREPARED = ByteCache[_Prepared](most_bytes=256 << 20, ttl_s=1800.0)
@@ -70,11 +76,9 @@ def show_timeline(report: Report) -> None:
     whole = prepared.events.span
     span: Span = st.session_state.get(_LOOKED_AT) or whole
     words = _controls(span, whole)
-    shown = prepared.events.within(span)
-    found = shown.called(words) if words else None
-    _chart(prepared, shown, found, span)
-    _statistics(report, st.session_state.get(_SELECTED) or span)
-    if found is not None:
+    _chart(prepared, words, span)
+    _statistics(prepared, st.session_state.get(_SELECTED) or span)
+    if words:
         _found(prepared.events, words)
     _gaps(prepared.gaps)
     export.save_button(
@@ -152,13 +156,19 @@ def _around(start_s: float, duration_s: float, share: float) -> Span:
     return start_s - beside, start_s + duration_s + beside
 
 
-def _chart(prepared: _Prepared, shown: bars.Events, found: np.ndarray | None, span: Span) -> None:
-    activity = bars.activity_bars(shown) if found is None else bars.found_bars(shown, found)
-    ranges = bars.range_bars(prepared.report.ranges, span)
+def _chart(prepared: _Prepared, words: str, span: Span) -> None:
+    def read() -> tuple[pd.DataFrame, pd.DataFrame, str]:
+        shown = prepared.events.within(span)
+        ranges = bars.range_bars(prepared.report.ranges, span)
+        if not words:
+            return bars.activity_bars(shown), ranges, ""
+        found = shown.called(words)
+        return bars.found_bars(shown, found), ranges, f"{int(found.sum()):,} found among "
+
+    activity, ranges, hits = prepared.views.get(read, values=("bars", words, span))
     figure = charts.timeline(activity, ranges, prepared.bands, span, export.look())
     alt = "Activity of each device stream over time"
     export.chart(figure, _CHART, alt, clicked=_clicked, spans=True)
-    hits = "" if found is None else f"{int(found.sum()):,} found among "
     events, length, start = int(activity["events"].sum()), span[1] - span[0], max(span[0], 0.0)
     drawn = {"events": events, "bars": len(activity), "length": length, "start": start}
     st.caption(hits + page_text("timeline", **drawn))
@@ -178,8 +188,10 @@ def _clicked() -> None:
         st.session_state[_SELECTED] = None
 
 
-def _statistics(report: Report, span: Span) -> None:
-    found = window_statistics(report, *span)
+def _statistics(prepared: _Prepared, span: Span) -> None:
+    found = prepared.views.get(
+        lambda: window_statistics(prepared.report, *span), values=("statistics", span)
+    )
     dragged = st.session_state.get(_SELECTED) is not None
     st.markdown("**Selection**" if dragged else "**In view**")
     with st.grid(5, min_column_width=120):

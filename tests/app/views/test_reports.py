@@ -7,6 +7,8 @@ import pytest
 
 import profilers
 from app.dashboard import uploads
+from app.dashboard.panels import profile, timeline
+from profilers.operators import activity_bars
 from tests.app.pages import DECODE, PREFILL, QWEN, ROOT, brought, cards, opened
 
 
@@ -31,6 +33,19 @@ def test_cards_show_what_the_summary_says():
     app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
     assert cards(app)["Kernel launches"] == "1,465"
     assert cards(app)["Kernel time"] == "45.4 ms"
+
+
+def test_another_question_does_not_read_the_report_again(monkeypatch: pytest.MonkeyPatch):
+    app = opened("upload")
+    app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
+    drawn = cards(app)
+    for module, name in (
+        (profile, "summarise"), (timeline, "window_statistics"), (activity_bars, "activity_bars"),
+    ):  # fmt: skip
+        monkeypatch.delattr(module, name)
+    app.selectbox("engine").set_value("sglang").run()
+    assert not app.exception and not app.error
+    assert cards(app) == drawn
 
 
 def test_an_uploaded_report_is_drawn_and_two_are_compared():
