@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import hardware_db
+from app.line.line_answer import said
 from app.line.line_parser import read
 from app.line.line_text import written
 from app.line.presets import MOST_OF_SHORTLIST, PRESETS, SHORTLIST, SHORTLIST_NOTE
@@ -83,6 +84,7 @@ def test_parts_are_understood_in_any_order(seed: int):
         ("gaudi 3", {"system": "gaudi3"}), ("rtx 4090", {"system": "rtx-4090"}),
         ("8xh100", {"system": H100, "tp": 8}),
         ("2 nodes of 8 h100", {"system": H100, "tp": 16}),
+        ("2x8 h100", {"system": H100, "tp": 16}), ("2 x 8 h100", {"system": H100, "tp": 16}),
         ("up to 2 servers with 8 x h100", {"system": H100, "devices": "1:16"}),
         ("8 gpus 4 users", {"tp": 8, "concurrency": 4}),
         ("8 h100 tp4 dp2", {"system": H100, "tp": 4, "dp": 2}),
@@ -294,3 +296,11 @@ def test_no_word_is_suggested_in_its_own_place():
     for word in ("clients", "weights", "isl"):
         (unread,) = [one for one in read(f"h100 {word}").unread if one.word == word]
         assert unread.near and word not in unread.near
+
+
+def test_a_plan_says_that_it_searches_engine_and_layout():
+    line = read("how many h100 for llama-3.1-8b at 20/s")
+    assert "h100-sxm5-80gb (any layout) under any engine" in said(line)
+    stated = read("llama-3.1-8b 20/s up to 8 h100 tp2 vllm")
+    assert said(stated).endswith("up to 8 × h100-sxm5-80gb (TP2) under vllm")
+    assert "under its default engine" in said(read("llama-3.1-8b 20 users h100"))

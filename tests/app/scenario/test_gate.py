@@ -9,7 +9,7 @@ from app.scenario import points_file, results
 from app.scenario.gate import context_complaint, nearest_lengths
 from app.scenario.scenario import find_model, resolve
 from app.simulation.result import simulate
-from genz_core.errors import ContextTooLong, InvalidValue
+from genz_core.errors import ContextTooLong, InvalidParallelism, InvalidValue
 from genz_core.serving.simulation import Requests
 
 SHORT, DENSE, EXPERTS = (
@@ -61,6 +61,20 @@ def test_rows_that_are_too_long_keep_their_times_beside_the_reason(load: dict):
     assert swept["ttft_s"] == pytest.approx(both.ttft_s)
     with pytest.raises(ContextTooLong, match="configuration 1"):
         results.estimate(ask("estimate", given), on_error="raise")
+
+
+@pytest.mark.parametrize("load", [{}, {"concurrency": 4}])
+def test_a_single_question_of_degrees_that_do_not_divide_is_refused(load: dict):
+    asked = ask("estimate", {"model": DENSE, "tp": 3, **load})
+    with pytest.raises(InvalidParallelism, match=r"tp 3 does not divide .*; nearest: tp 2 or 4"):
+        results.estimate(asked, on_error="status")
+
+
+def test_a_row_of_degrees_that_do_not_divide_says_only_that():
+    served = results.serve(ask("serve", {"model": DENSE, "tp": [3, 4], "concurrency": 4}), "status")
+    refused, runs = served.table["message"]
+    assert refused.startswith("tp 3 does not divide")
+    assert "micro-batches" not in refused and set(runs.split("; ")) < set(refused.split("; "))
 
 
 def test_a_points_file_says_both_beside_the_times():
