@@ -70,6 +70,18 @@ def test_a_single_question_of_degrees_that_do_not_divide_is_refused(load: dict):
         results.estimate(asked, on_error="status")
 
 
+@pytest.mark.parametrize("verb", ["sensitivity", "economics"])
+def test_what_is_derived_from_such_a_question_is_refused_too(verb: str):
+    with pytest.raises(InvalidParallelism, match="nearest: tp 2 or 4"):
+        getattr(ridgeline, verb)(DENSE, tp=3, concurrency=4)
+
+
+@pytest.mark.parametrize(("tp", "why"), [(3, "nearest: tp 2 or 4"), (1, "use more devices")])
+def test_replicas_that_cannot_run_are_not_asked_for_looser_targets(tp: int, why: str):
+    with pytest.raises(InvalidValue, match=why):
+        ridgeline.availability(DENSE, system="h100", tp=tp, rate=3)
+
+
 def test_a_row_of_degrees_that_do_not_divide_says_only_that():
     served = results.serve(ask("serve", {"model": DENSE, "tp": [3, 4], "concurrency": 4}), "status")
     refused, runs = served.table["message"]
