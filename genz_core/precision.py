@@ -153,6 +153,10 @@ _FALLBACK: Mapping[str, tuple[str, ...]] = {
 }
 
 
+#: What an unknown name may have meant.
+_COMMON = "Common formats: bf16, fp8, nvfp4, mxfp4, int8, int4, awq, q4_k_m."
+
+
 @lru_cache(maxsize=256)
 def canonical(name: str) -> str:
     """Name of a format in `FORMATS` from a common spelling: `Q4_K_M`, `float16`, `FP8-Block`.
@@ -163,7 +167,7 @@ def canonical(name: str) -> str:
     folded = name.strip().casefold().replace("-", "_").replace("torch.", "")
     folded = _ALIASES.get(folded, folded)
     if folded not in FORMATS:
-        raise UnknownPrecision("precision", name, [*FORMATS, *_ALIASES])
+        raise UnknownPrecision("precision", name, [*FORMATS, *_ALIASES], instead=_COMMON)
     return folded
 
 

@@ -27,8 +27,8 @@ def elasticity(less: Num, more: Num, factor: float) -> Array:
     """
     if not (math.isfinite(factor) and factor > 1.0):
         raise InvalidValue(f"factor = {factor:g}: give a number above 1")
-    ratio = np.asarray(more, dtype=float) / np.asarray(less, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.asarray(more, dtype=float) / np.asarray(less, dtype=float)
         return np.asarray(np.log(ratio) / (2.0 * math.log(factor)))
 
 

@@ -160,7 +160,7 @@ def check(
         status[wrong] = InvalidParallelism.code
         safe = {name: column.copy() for name, column in numbers.items()}
         for name, column in safe.items():
-            column[wrong] = 0.0 if name in ("cached", "redundant_experts") else 1.0
+            column[wrong] = 0.0 if name in _MAY_BE_ZERO else 1.0
     cached = np.minimum(safe["cached"], safe["isl"] - 1.0)
     load = Workload(safe["batch"], safe["isl"], safe["osl"], cached)
     degrees = {name: _alike(safe[name]) for name in safe if name not in _SIZES}

@@ -42,8 +42,9 @@ def engine_facts(name: str) -> EngineRecord:
     if name in _files() and not (own.records or own.left_out):
         return _shipped(name)
     records, left_out = _records(), own.left_out
+    choices = f"Engines: {', '.join(sorted(records))}."
     if len(name) > LONGEST_NAME:
-        raise UnknownEngine("engine", name, records)
+        raise UnknownEngine("engine", name, instead=choices)
     for stem, sentence in left_out.items():
         if _fold(stem) == _fold(name):
             raise InvalidValue(sentence)
@@ -56,7 +57,8 @@ def engine_facts(name: str) -> EngineRecord:
     for candidate in (name, plain, plain.partition("/")[0]):
         if _fold(candidate) in spellings:
             return spellings[_fold(candidate)]
-    raise UnknownEngine("engine", name, [*records, *(r.name for r in records.values())])
+    names = [*records, *(r.name for r in records.values())]
+    raise UnknownEngine("engine", name, names, instead=choices)
 
 
 def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> EngineProfile:

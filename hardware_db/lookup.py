@@ -145,7 +145,8 @@ def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str
         )
     instead = "" if len(fits) > 1 else _INSTEAD
     names = [name for system in systems for name in system.names]
-    raise UnknownSystem("system", name, names, fits=fits, instead=instead)
+    hint = "Give one system; `sweep` and `plan` compare several" if "," in name else ""
+    raise UnknownSystem("system", name, names, hint, fits=fits, instead=instead)
 
 
 def _beginning(name: str, systems: Collection[NamedSystem]) -> list[str]:

@@ -25,7 +25,6 @@ from app.line.sentence import Part, sentence, words
 from app.line.unread import NotUnderstood, Unread
 from app.question import literals, verbs
 from app.question.parameters import PARAMETERS
-from app.question.query import Query
 from app.question.question import LOADS, STANDARD, Question
 from app.scenario.setup import Setup
 from app.wording.markdown import plain, unbroken
@@ -131,12 +130,6 @@ def say_nothing() -> None:
     """Empty the strip, for a part of a page with a question other than the form's."""
     if place := st.session_state.get(_PLACE):
         place.empty()
-
-
-def left_open(query: Query) -> tuple[str, ...]:
-    """The parameters that a search chooses: parameters of its space without a given value."""
-    among = ("engine", "tp")
-    return tuple(name for name in among if name not in query.given | set(query.several))
 
 
 def _shown(part: Part) -> str:

@@ -1,6 +1,7 @@
 """Sensitivities as a document: the output of `ridgeline sensitivity --json`, and its sentences."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.decide import sensitivity as model
@@ -71,8 +72,10 @@ def table(named: Named) -> list[dict[str, Any]]:
 
 
 def sentences(named: Named) -> list[str]:
-    """The ridges and what the targets need, one line each."""
-    lines = []
+    """Why the figures are those of no running deployment, if they are, the ridges, and what the
+    targets need, one line each.
+    """
+    lines = list(_unsound(named["figures"]))
     for phase, ridge in named["ridges"].items():
         for name, place in ridge["crossings"].items():
             size = "sequences" if ridge["size"] == "batch" else "prompt tokens"
@@ -89,3 +92,10 @@ def sentences(named: Named) -> list[str]:
         what = f"the {RESOURCES[resource].casefold()} alone" if alone else "all of them together"
         lines.append(f"{', '.join(named['targets'])} needs {amount} times {what}")
     return lines
+
+
+def _unsound(base: Named) -> Iterator[str]:
+    if not base["fits"]:
+        yield "warning: the deployment needs more memory than it has; figures are as if it ran"
+    elif math.isinf(base["ttft_s"]):
+        yield "warning: the load is more than the deployment sustains: its queue has no bound"

@@ -32,11 +32,14 @@ _DEGREE = re.compile(r"(tp|pp|dp|ep|cp|moe_tp|moe-tp)(\d+)", re.I)
 
 def count(rest: Sequence[str], stated: Stated) -> int:
     """Read a number of devices: "8 h100", "up to 8 x h100", "2 to 8 gpus", "8xh100", "2 nodes of 8
-    h100", and "x8" after the name of a system.
+    h100", "2x8 h100", and "x8" or "x 8" after the name of a system.
     """
-    if after := _TIMES_AFTER.fullmatch(joined(rest)):
-        stated.say_devices(int(after[1]), int(after[1]))
+    if glued := _TIMES_AFTER.fullmatch(joined(rest)):
+        stated.say_devices(int(glued[1]), int(glued[1]))
         return 1
+    if joined(rest) in _TIMES and (after := _whole(joined(rest, 1, 1))):
+        stated.say_devices(after, after)
+        return 2
     start = next((n for words in _UP_TO if joined(rest, n := len(words.split())) == words), 0)
     least, rest = (1 if start else 0), rest[start:]
     if nodes := _of_nodes(rest):
@@ -89,8 +92,11 @@ def how_many(rest: Sequence[str], stated: Stated) -> int:
 
 
 def _of_nodes(rest: Sequence[str]) -> tuple[int, int] | None:
-    """Devices of "2 nodes of 8", and the number of its words; None for other words."""
-    if joined(rest, 1, 1) not in _NODES:
+    """Devices of "2 nodes of 8" or "2x8", and the number of its words; None for other words."""
+    glued = _GLUED.fullmatch(joined(rest))
+    if glued and (devices := _whole(glued[1]) * _whole(glued[2])):
+        return (devices, 1) if devices <= _MOST else None
+    if joined(rest, 1, 1) not in (*_NODES, *_TIMES):
         return None
     words = 3 if joined(rest, 1, 2) in _OF else 2
     devices = _whole(joined(rest)) * _whole(joined(rest, 1, words))

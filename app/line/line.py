@@ -28,14 +28,16 @@ class Line:
     unread: tuple[Unread, ...] = ()
     asks_users: bool = False
 
-    def understood(self) -> Line:
-        """This line.
+    def understood(self, *, alone: bool = False) -> Line:
+        """This line.  alone: whether no form beside it names the model.
 
         Raises:
             NotUnderstood: a part of it is not understood.
         """
         if self.unread:
-            raise NotUnderstood(self.unread)
+            named = "model" in self.given or any(word.fits for word in self.unread)
+            besides = "no known model is named" if alone and not named else ""
+            raise NotUnderstood(self.unread, besides)
         return self
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.line.largest_load import with_largest_load
 from app.line.line import Line
 from app.line.line_parser import read
-from app.line.sentence import sentence, words
+from app.line.sentence import left_open, sentence, words
 from app.question import literals
 from app.question.extras import extras_of
 from app.question.parameter import brief
@@ -91,7 +91,7 @@ def readable(text: str, sources: Sources = dict) -> Line:
     Raises:
         InvalidValue: a part of it is not understood, or it names no model.
     """
-    line = read(text).understood()
+    line = read(text).understood(alone=True)
     if "model" not in line.given:
         raise InvalidValue(f"the line {brief(text)} needs a model: name one in it")
     line = with_largest_load(line, sources)
@@ -106,7 +106,8 @@ def readable(text: str, sources: Sources = dict) -> Line:
 
 def said(line: Line) -> str:
     """How a line was understood, as a sentence."""
-    return words(sentence(line.question, line.verb, line.several))
+    searched = left_open(line.verb, line.given)
+    return words(sentence(line.question, line.verb, line.several, searched))
 
 
 def document(line: Line, answered: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ _RENT = re.compile(r"\$([\d.]+)(?: ?/ ?| per | an? )(?:h|hr|hour|gpu-hour)")
 _GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
 _MOST = ("how many", "max", "maximum", "most", "maximum number of", "largest number of")
 _HITS = r"(cached|reused|hits?|(prefix )?cache( hits?)?( rate)?|prefix hits?)"
-_SHARE = re.compile(rf"(?P<first>[\d.]+) ?% {_HITS}|cached (?P<last>[\d.]+) ?%")
+_SHARE = re.compile(rf"(?P<first>[\d.]+) ?% {_HITS}|(cached|prefix) (?P<last>[\d.]+) ?%")
 
 
 def preset(rest: Sequence[str], stated: Stated) -> int:
@@ -42,7 +42,7 @@ def lengths(rest: Sequence[str], stated: Stated) -> int:
 
 
 def cached(rest: Sequence[str], stated: Stated) -> int:
-    """Read the cached share of prompts: "90% cached", "90 % prefix cache hits", "cached 90%"."""
+    """Read the cached share of prompts: "90% cached", "90 % prefix cache hits", "prefix 90%"."""
     for count in (6, 5, 4, 3, 2):
         if match := _SHARE.fullmatch(joined(rest, count)):
             stated.say_text("prefix_hits", f"{match['first'] or match['last']}%")

@@ -18,6 +18,8 @@ _PLACED = frozenset(
 )  # fmt: skip
 #: Text for an empty value among several.
 _UNSAID = {"weights": "the checkpoint's format", "engine": "its default engine"}
+#: What a plan chooses unless it is given.
+_CHOSEN = ("engine", "tp")
 _VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simulate": "Simulate",
                "sensitivity": "Vary", "economics": "Price", "scale": "Follow the load of",
                "availability": "Keep up"}  # fmt: skip
@@ -60,6 +62,11 @@ def sentence(
         Part(lead, said, names, any(_is_used(name, known, loads) for name in names))
         for lead, said, names in parts
     )
+
+
+def left_open(verb: str, given: Collection[str]) -> tuple[str, ...]:
+    """The parameters that the verb searches because no value is given."""
+    return tuple(name for name in _CHOSEN if name not in given) if verb == "plan" else ()
 
 
 def words(parts: Iterable[Part], shown: Callable[[Part], str] = _plain) -> str:

@@ -12,7 +12,7 @@ from app.planning.targets import Figure, figure, parse_targets
 from app.question import literals
 from genz_core.errors import InvalidValue
 
-_BELOW, _ABOVE = ("<", "<=", "under", "below"), (">", ">=", "over", "above")
+_BELOW, _ABOVE = ("<", "<=", "under", "below", "within"), (">", ">=", "over", "above")
 _TIME_UNITS = ("ms", "s", "us")
 _TIME = re.compile(r"[\d.]+(ms|us|s)")
 #: Most words of a wanted speed.

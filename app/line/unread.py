@@ -48,13 +48,16 @@ class Unread:
 
 
 class NotUnderstood(InvalidValue):
-    """A line with words that are not understood.  near: possible meanings of the first of them."""
+    """A line with words that are not understood.  near: possible meanings of the first of them.
+
+    besides: what else the line lacks.
+    """
 
     code = "not_understood"
 
-    def __init__(self, unread: tuple[Unread, ...]) -> None:
+    def __init__(self, unread: tuple[Unread, ...], besides: str = "") -> None:
         self.unread, self.near = unread, list(unread[0].near)
-        super().__init__("; ".join(map(str, unread)))
+        super().__init__("; ".join(filter(None, (*map(str, unread), besides))))
 
 
 def known_words() -> list[str]:

@@ -39,13 +39,14 @@ UNITS: Mapping[str, str] = {
 #: Words that only connect others.
 FILLERS = frozenset(
     (
-        "on", "of", "at", "in", "with", "under", "for", "the", "a", "an", "and", "or", "to",
-        "by", "using", "run", "running", "is", "my", "what", "does", "do", "how", "fast",
+        "on", "of", "at", "in", "with", "within", "under", "for", "the", "a", "an", "and", "or",
+        "to", "by", "using", "run", "running", "is", "my", "what", "does", "do", "how", "fast",
         "requests", "request", "tokens", "token", "per", "each", "second", "have", "i", "carry",
         "can", "will", "would", "much", "cost", "costs", "serve", "serves", "serving", "way",
         "it", "we", "me", "please", "many", "take", "takes", "need", "needs", "compare", "vs",
         "versus", "between", "which", "model", "slo", "sla", "million", "mac", "studio", "macbook",
-        "what's", "long", "latency", "goodput", "energy", "power", "draw", "rent", "speed",
+        "what's", "long", "latency", "goodput", "energy", "power", "draw", "rent", "speed", "fit",
+        "fits",
     )
 )  # fmt: skip
 #: Numbers that are written as words.

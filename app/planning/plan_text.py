@@ -43,7 +43,11 @@ def none_words(named: Mapping[str, Any]) -> str:
             "meet every target, but no measured run gives their percentiles an interval; simulate "
             "to know"
         )
-    return "no deployment meets every target"
+    return (
+        "no deployment meets every target"
+        if named["targets"]
+        else "no deployment sustains the load"
+    )
 
 
 def missed(named: Mapping[str, Any]) -> str:
@@ -87,8 +91,9 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {found['command']}"
     fewest = named["fewest_devices"]
     if fewest and fewest["devices"] < best["devices"]:
+        enough = "meet the targets" if named["targets"] else "sustain the load"
         yield (
-            f"fewest devices that meet the targets: {fewest['devices']} x {fewest['system']}, "
+            f"fewest devices that {enough}: {fewest['devices']} x {fewest['system']}, "
             f"{fewest['engine']}"
         )
     yield ""

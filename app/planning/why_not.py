@@ -92,11 +92,12 @@ def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
     load = candidates.columns["utilisation"][alike_ones]
     least = status == OVERLOADED and np.isfinite(load).any()
     at = int(alike_ones[np.nanargmin(load) if least else -1])
-    said = candidates.messages.get(at) or _REASONS.get(status, status)
     replicas, tried = int(candidates.columns["replicas"][at]), int(mine.sum())
-    each = f"on each of {replicas:,} replicas " if replicas > 1 else ""
+    said = _REASONS.get(status, status)
+    if own := candidates.messages.get(at):
+        said = f"on each of {replicas:,} replicas {own}" if replicas > 1 else own
     alike = f" (the same holds for {many:,} of {tried:,} deployments)" if tried > 1 else ""
-    return Loser(family, at, f"{each}{said}{alike}")
+    return Loser(family, at, f"{said}{alike}")
 
 
 def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = False) -> str:

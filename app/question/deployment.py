@@ -29,7 +29,7 @@ class Deployment:
     )  # fmt: skip
     engine: Any = parameter(
         "text", "",
-        'Serving engine: vllm, sglang, trtllm, llama.cpp, hf, generic; also "vllm 0.9". '
+        'Serving engine: vllm, sglang, trtllm, llama.cpp, mlx, hf, generic; also "vllm 0.9". '
         "By default vllm if it runs on the system, otherwise generic.",
         group=MODEL, names="engine",
     )  # fmt: skip

@@ -27,11 +27,12 @@ _HOUR_S = 3600.0
 @dataclass(frozen=True, slots=True)
 class Sustained:
     """open: largest number of open requests per replica within the targets.  requests_per_s: at
-    that number.
+    that number.  why: reason that not even one request runs, "" if one does.
     """
 
     open: int
     requests_per_s: float
+    why: str = ""
 
 
 def with_targets(question: Question) -> Question:
@@ -66,11 +67,13 @@ class Capacity:
         """The capacity for the mean lengths of all requests.
 
         Raises:
-            InvalidValue: not even one request at a time meets the targets.
+            InvalidValue: a replica cannot run one request, or not within the targets.
         """
         requests = self.drawn.requests
         isl, osl = float(requests.input_tokens.mean()), float(requests.output_tokens.mean())
         found = self._at(max(round(isl), 1), max(round(osl), 1))
+        if found.why:
+            raise InvalidValue(found.why)
         if not found.open:
             stated = targets_of(self.resolved.scenario)
             words = ", ".join(f"{name[:-2]} < {s:g} s" for name, s in stated.items())
@@ -120,7 +123,7 @@ class Capacity:
             met = met & (~(values > most) if most else ~np.isinf(values))
         met &= found.running >= users * 0.999  # requests that do not fit the cache wait
         if not met.any():
-            return Sustained(0, 0.0)
+            return Sustained(0, 0.0, found.messages.get(0, ""))
         at = int(np.flatnonzero(met)[-1])
         return Sustained(int(users[at]), float(found.output_tokens_per_s[at] / osl))
 

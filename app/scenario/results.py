@@ -23,7 +23,7 @@ from app.scenario import served_rows, sharing, summary
 from app.scenario.gate import refuse_meaningless_for
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.wording import quantities
-from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.errors import InvalidValue
 from genz_core.serving import ServingEstimate
 from genz_core.validity import OnError, raise_for_status
 from genz_core.workload import OUT_OF_MEMORY
@@ -318,5 +318,5 @@ def _refuse(
     if on_error == "status" and query.arrays:
         return
     refuse_meaningless_for(resolved, result.parallelism)
-    ignored = () if on_error == "raise" else (OUT_OF_MEMORY, InvalidParallelism.code)
+    ignored = () if on_error == "raise" else (OUT_OF_MEMORY,)
     raise_for_status(result.status, lambda at: result.messages.get(at, ""), ignored)

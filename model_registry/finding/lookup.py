@@ -275,7 +275,7 @@ def _note(name: str, model: ShippedModel, matched: Matched, formats: Mapping[str
     if parts:
         note += f"; {', '.join(parts)}, as the name says"
     elif re.search("gguf|ggml", name, re.IGNORECASE):
-        note += "; its GGUF type is not named, so weights are as in the original checkpoint"
+        note += "; it names no GGUF type: weights are as stated, or as in the original checkpoint"
     return note.removeprefix("; ")
 
 

@@ -19,6 +19,11 @@ def test_a_power_law_has_its_exponent(exponent: float, factor: float, scale: flo
     assert float(elasticity(less, more, factor)) == pytest.approx(exponent, abs=1e-6)
 
 
+def test_a_figure_without_bound_has_no_elasticity():
+    with np.errstate(all="raise"):
+        assert math.isnan(float(elasticity(math.inf, math.inf, 1.1)))
+
+
 @given(st.floats(0.02, 50.0))
 def test_the_least_factor_meets_and_a_hundredth_less_does_not(threshold: float):
     found = least_factor(lambda f: f >= threshold, 64.0)

@@ -71,6 +71,7 @@ def test_an_unknown_engine_is_refused_and_never_turned_into_another(look_up, nam
         look_up(name)
     assert refused.value.code == "unknown_engine"
     assert "vllm" in refused.value.near or not name.startswith("vlm")
+    assert "llama.cpp, mlx" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,11 @@ def test_an_unknown_name_lists_the_near_ones(name, near):
     assert "ridgeline systems" in str(caught.value)
 
 
+def test_several_names_at_once_are_told_where_several_are_compared():
+    with pytest.raises(UnknownSystem, match="Give one system; `sweep` and `plan` compare several"):
+        hardware_db.load("h100,h200")
+
+
 @pytest.mark.parametrize("name", ["RTX 4090 48GB", "H100 40GB", "H100 HBM2", "A100 Hopper"])
 def test_a_suffix_that_is_not_true_of_the_device_is_no_match(name):
     with pytest.raises(UnknownSystem):

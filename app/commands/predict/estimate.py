@@ -16,7 +16,6 @@ from app.commands.question_options import Given, of_verb
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.models.degrees import other_count, parse_degrees, placed
-from genz_core.workload import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from app.scenario.results import Estimate
@@ -65,7 +64,6 @@ def estimate(
         return
     found = results.estimate(asked, on_error="status")
     if isinstance(found, results.Estimate) and found.scalar:
-        found.engine_estimate.raise_for_status(ignore=(OUT_OF_MEMORY,))
         _print(found, form)
     else:
         typer.echo(render(found.rows, form))

@@ -16,6 +16,7 @@ from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
 from app.decide.plan_query import Planned, Searched
+from app.line.sentence import left_open
 from app.planning import plan_text
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
@@ -35,9 +36,10 @@ def page(setup: Setup) -> None:
     search_form.opener()
     with sidebar.stopping():
         searched = search_form.searched(setup)
-        several, left_open = dict(searched.several), strip.left_open(searched.query())
+        query, several = searched.query(), dict(searched.several)
+        chosen = left_open("plan", query.given | set(query.several))
         idle = ("isl", "osl") if searched.trace else ()
-        strip.say(searched.setup.scenario, "plan", several, left_open, idle=idle)
+        strip.say(searched.setup.scenario, "plan", several, chosen, idle=idle)
         planned = plan_answers.in_closed_form(searched)
     if planned is not None:
         show(searched, planned, setup)

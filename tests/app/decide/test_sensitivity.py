@@ -8,6 +8,7 @@ from dataclasses import replace
 import plotly.graph_objects as go
 import plotly.io
 import pytest
+import ridgeline
 from typer.testing import CliRunner
 
 import hardware_db
@@ -18,6 +19,7 @@ from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.loads import load_words, under_load
 from app.decide.sensitivity import FIGURES, RESOURCES, ridges, scaled, sensitivities
+from app.decide.sensitivity_rows import sentences
 from app.planning.targets import parse_targets
 from app.question.question import Question
 from app.scenario.scenario import estimate_resolved, resolve
@@ -149,3 +151,17 @@ def test_a_load_is_served_and_says_so():
     assert [load_words(q) for q in (batch, loaded)] == ["batch 16", "16 users in a closed loop"]
     static, users = (sensitivity.figures(resolve(one)) for one in (batch, loaded))
     assert users["ttft_s"] < static["ttft_s"], "users of a steady loop do not come all at once"
+
+
+@pytest.mark.parametrize(
+    ("load", "warning"),
+    [
+        ({"tp": 4, "rate": 500}, "more than the deployment sustains"),
+        ({"tp": 1, "concurrency": 8}, "more memory than it has"),
+        ({"tp": 4, "concurrency": 8}, ""),
+    ],
+)
+def test_figures_of_a_deployment_that_cannot_run_are_said_to_be(load: dict, warning: str):
+    named = ridgeline.sensitivity("meta-llama/Llama-3.1-70B", system="h100", **load)
+    said = [line for line in sentences(named) if line.startswith("warning")]
+    assert len(said) == bool(warning) and warning in "".join(said)

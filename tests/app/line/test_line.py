@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import hardware_db
+from app.line.line_answer import said
 from app.line.line_parser import read
 from app.line.line_text import written
 from app.line.presets import MOST_OF_SHORTLIST, PRESETS, SHORTLIST, SHORTLIST_NOTE
@@ -83,6 +84,7 @@ def test_parts_are_understood_in_any_order(seed: int):
         ("gaudi 3", {"system": "gaudi3"}), ("rtx 4090", {"system": "rtx-4090"}),
         ("8xh100", {"system": H100, "tp": 8}),
         ("2 nodes of 8 h100", {"system": H100, "tp": 16}),
+        ("2x8 h100", {"system": H100, "tp": 16}), ("2 x 8 h100", {"system": H100, "tp": 16}),
         ("up to 2 servers with 8 x h100", {"system": H100, "devices": "1:16"}),
         ("8 gpus 4 users", {"tp": 8, "concurrency": 4}),
         ("8 h100 tp4 dp2", {"system": H100, "tp": 4, "dp": 2}),
@@ -97,6 +99,9 @@ def test_parts_are_understood_in_any_order(seed: int):
         ("100/20 chat", {**PRESETS["chat"], "isl": 100, "osl": 20}),
         ("tpu v5e 8 chips", {"system": "tpu-v5e", "tp": 8}),
         ("h100 x4", {"system": H100, "tp": 4}),
+        ("h100 x 4", {"system": H100, "tp": 4}), ("does it fit on h100", {"system": H100}),
+        ("prefix 80%", {"prefix_hits": 0.8}), ("tpot within 30 ms", {"target": ("tpot < 30ms",)}),
+        ("within 50 ms tpot", {"target": ("tpot < 50ms",)}),
         ("batch size 64", {"batch": 64}), ("batch of 64", {"batch": 64}),
         ("10,000 users", {"concurrency": 10_000}),
         ("100 concurrent users 1k in 1k out", {"concurrency": 100, "isl": 1000, "osl": 1000}),
@@ -294,3 +299,11 @@ def test_no_word_is_suggested_in_its_own_place():
     for word in ("clients", "weights", "isl"):
         (unread,) = [one for one in read(f"h100 {word}").unread if one.word == word]
         assert unread.near and word not in unread.near
+
+
+def test_a_plan_says_that_it_searches_engine_and_layout():
+    line = read("how many h100 for llama-3.1-8b at 20/s")
+    assert "h100-sxm5-80gb (any layout) under any engine" in said(line)
+    stated = read("llama-3.1-8b 20/s up to 8 h100 tp2 vllm")
+    assert said(stated).endswith("up to 8 × h100-sxm5-80gb (TP2) under vllm")
+    assert "under its default engine" in said(read("llama-3.1-8b 20 users h100"))

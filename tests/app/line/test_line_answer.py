@@ -115,6 +115,15 @@ def test_a_refusal_is_one_sentence_everywhere(line: str, code: str, api: TestCli
         assert isinstance(done.exception, NotUnderstood)
 
 
+@pytest.mark.parametrize(
+    ("text", "lacks"), [("gemini on h100", True), ("llama 8b usrs", False), ("kimi k2 h100", False)]
+)
+def test_an_unknown_model_is_said_to_be_one(text: str, lacks: bool):
+    with pytest.raises(NotUnderstood) as refused:
+        readable(text)
+    assert str(refused.value).endswith("; no known model is named") is lacks
+
+
 def test_a_plan_without_a_load_is_of_one_user_and_says_so():
     line = readable("llama 8b tpot 25ms on 4 h100")
     assert line.given["concurrency"] == 1

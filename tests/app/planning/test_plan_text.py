@@ -39,3 +39,15 @@ def test_of_overloaded_deployments_the_one_that_sustains_most_is_named():
     assert set(candidates.status.tolist()) == {"overloaded"} and loser.at is not None
     load = candidates.columns["utilisation"]
     assert load[loser.at] == load.min() < load.max()
+
+
+def test_a_load_that_nothing_sustains_is_said_without_targets():
+    planned = plan(
+        LLAMA, system="h100", engine="vllm", rate=5000, devices="8:8",
+        pools="aggregated,disaggregated", simulate=False,
+    )  # fmt: skip
+    said = "\n".join(sentences(document(planned.answer)))
+    assert "no deployment sustains the load" in said and "every target" not in said
+    whys = [loser.why for loser in planned.answer.losers]
+    assert any(why.startswith("does not sustain the load (the same") for why in whys)
+    assert not any("replicas does not" in why for why in whys)

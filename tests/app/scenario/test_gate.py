@@ -9,7 +9,7 @@ from app.scenario import points_file, results
 from app.scenario.gate import context_complaint, nearest_lengths
 from app.scenario.scenario import find_model, resolve
 from app.simulation.result import simulate
-from genz_core.errors import ContextTooLong, InvalidValue
+from genz_core.errors import ContextTooLong, InvalidParallelism, InvalidValue
 from genz_core.serving.simulation import Requests
 
 SHORT, DENSE, EXPERTS = (
@@ -61,6 +61,32 @@ def test_rows_that_are_too_long_keep_their_times_beside_the_reason(load: dict):
     assert swept["ttft_s"] == pytest.approx(both.ttft_s)
     with pytest.raises(ContextTooLong, match="configuration 1"):
         results.estimate(ask("estimate", given), on_error="raise")
+
+
+@pytest.mark.parametrize("load", [{}, {"concurrency": 4}])
+def test_a_single_question_of_degrees_that_do_not_divide_is_refused(load: dict):
+    asked = ask("estimate", {"model": DENSE, "tp": 3, **load})
+    with pytest.raises(InvalidParallelism, match=r"tp 3 does not divide .*; nearest: tp 2 or 4"):
+        results.estimate(asked, on_error="status")
+
+
+@pytest.mark.parametrize("verb", ["sensitivity", "economics"])
+def test_what_is_derived_from_such_a_question_is_refused_too(verb: str):
+    with pytest.raises(InvalidParallelism, match="nearest: tp 2 or 4"):
+        getattr(ridgeline, verb)(DENSE, tp=3, concurrency=4)
+
+
+@pytest.mark.parametrize(("tp", "why"), [(3, "nearest: tp 2 or 4"), (1, "use more devices")])
+def test_replicas_that_cannot_run_are_not_asked_for_looser_targets(tp: int, why: str):
+    with pytest.raises(InvalidValue, match=why):
+        ridgeline.availability(DENSE, system="h100", tp=tp, rate=3)
+
+
+def test_a_row_of_degrees_that_do_not_divide_says_only_that():
+    served = results.serve(ask("serve", {"model": DENSE, "tp": [3, 4], "concurrency": 4}), "status")
+    refused, runs = served.table["message"]
+    assert refused.startswith("tp 3 does not divide")
+    assert "micro-batches" not in refused and set(runs.split("; ")) < set(refused.split("; "))
 
 
 def test_a_points_file_says_both_beside_the_times():

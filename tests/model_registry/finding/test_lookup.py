@@ -192,7 +192,7 @@ def test_a_plain_name_needs_no_note() -> None:
 
 def test_a_gguf_without_type_says_so() -> None:
     entry = resolve_name("TheBloke/Llama-2-7B-Chat-GGUF")
-    assert entry.weights == "" and "GGUF type is not named" in entry.note
+    assert entry.weights == "" and "names no GGUF type" in entry.note
 
 
 @for_every(shipped_models())
