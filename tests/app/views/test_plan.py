@@ -118,7 +118,8 @@ def test_what_cannot_be_met_says_what_would_have_to_change():
 
 def test_a_load_that_no_deployment_sustains_has_no_chart_and_no_word_of_prices():
     app = settled(opened("plan", rate=5000.0, devices="1:1"))
-    assert not charts(app) and "price" not in text(app)
+    assert "No deployment" in app.warning[0].value
+    assert not charts(app) and not any("price" in one.value for one in app.info)
 
 
 @pytest.mark.slow
