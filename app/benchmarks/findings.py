@@ -164,10 +164,11 @@ def _of_steps(ratios: Sequence[float]) -> str:
         )
     if apart <= _ALIKE and not 1 / _SMALL <= middle <= _SMALL:
         word = "slower" if middle > 1 else "faster"
+        loads = "by the same factor at every load" if len(ratios) > 1 else "at this load"
         return (
-            f"Steps are {word} than predicted by the same factor at every load ({middle:.2f} x "
-            "measured over predicted): calibrate with these results, or check weight format, "
-            "parallelism, clocks and engine version."
+            f"Steps are {word} than predicted {loads} ({middle:.2f} x measured over predicted): "
+            "calibrate with these results, or check weight format, parallelism, clocks and engine "
+            "version."
         )
     return ""
 

@@ -171,13 +171,16 @@ def axis_end(bars: Sequence[tuple[float, str]]) -> float:
 
 
 def legend_lines(entries: Sequence[str], across: float = TELEPHONE) -> int:
-    """Lines of a legend below a chart of width `across` [px]; Plotly's columns are equally wide."""
+    """Lines of text of a legend below a chart of width `across` [px]; Plotly's columns are equally
+    wide.
+    """
     if not entries:
         return 0
     widths = [_KEY + width(entry, 12.0) for entry in entries]
-    if sum(widths) <= across:
-        return 1
-    return math.ceil(len(entries) / max(int(across / max(widths)), 1))
+    one_row = sum(widths) <= across
+    columns = len(entries) if one_row else max(int(across / max(widths)), 1)
+    rows = (entries[at : at + columns] for at in range(0, len(entries), columns))
+    return sum(max(entry.count("<br>") + 1 for entry in row) for row in rows)
 
 
 def _share(value: float, ends: tuple[float, float], logarithmic: bool) -> float:

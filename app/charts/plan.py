@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace
-from app.charts.labels import legend_entry, room_beside
+from app.charts.labels import LEGEND_LINE, legend_entry, legend_lines, room_beside
 from app.charts.parts import dots, guide_across, guide_upwards, line, ring
 from app.charts.style import CLEAR, Look, blank, translucent
 from app.decide.axes import Axis
@@ -12,6 +12,8 @@ from app.decide.candidate_points import FACTS, Points, Series, Vertex
 
 #: Position and label of the targets on both axes.
 Guides = tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]
+#: Heights [px]: the plot with its title, the least margin below it, the axis title in that margin.
+_PLOT, _BELOW, _TITLE = 370, 130, 66
 _FEW = 1500  # most points drawn; WebGL draws more, but needs unsafe scripts
 
 
@@ -19,14 +21,15 @@ def candidates(points: Points, look: Look) -> Figure:
     """Every candidate on two axes; a point's first `customdata` is its number.
 
     Candidates that meet all targets are filled, the others faint.  Of too many points every n-th of
-    each series is drawn; the frontier and the plans are always complete.
+    each series is drawn; the frontier and the plans are always complete.  The figure is as high as
+    the legend needs on a telephone.
     """
     x, y = points.x, points.y
-    figure = blank(look, f"{y.words} against {x.words}", 500)
+    figure = blank(look, f"{y.words} against {x.words}", 0)
     each = math.ceil(sum(len(series.at) for series in points.series) / _FEW)
     good = {series.name for series in points.series if series.meets}
     for series in sorted(points.series, key=lambda one: one.meets):
-        # each family has one legend entry, from candidates that meet the targets if there are any
+        # each group has one legend entry, from candidates that meet the targets if there are any
         named = series.meets or series.name not in good
         figure.add_trace(_cloud(series, points, look, each) | {"showlegend": named})
     rings = {plan.at: 18 - 2 * min(rank, 4) for rank, plan in enumerate(points.plans)}
@@ -34,7 +37,10 @@ def candidates(points: Points, look: Look) -> Figure:
         figure.add_trace(_frontier(points, rings, look))
     if points.plans:
         figure.add_trace(_plans(points.plans, rings, look))
-    finish(figure, (x, y), (points.x_guides, points.y_guides), look, 130)
+    finish(figure, (x, y), (points.x_guides, points.y_guides), look, _BELOW)
+    entries = [trace["name"] for trace in figure.data if trace.get("showlegend", True)]
+    legend = _TITLE + LEGEND_LINE * legend_lines(entries)
+    figure.update_layout(height=_PLOT + max(_BELOW, legend))
     return figure
 
 
@@ -64,18 +70,21 @@ def finish(
 def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
     """The points of a series.  each: only every `each`-th point is drawn."""
     at, x, y, facts = (values[::each] for values in (series.at, series.x, series.y, series.facts))
-    color = look.classes[series.family % len(look.classes)]
+    color = look.classes[series.group % len(look.classes)]
     names = " · ".join(
         f"{name} %{{customdata[{at}]:,.0f}}" for at, name in enumerate(FACTS[:-1], start=1)
     )
-    custom = [[int(one), *told] for one, told in zip(at, facts.tolist(), strict=True)]
+    custom = [
+        [int(one), *told, name]
+        for one, told, name in zip(at, facts.tolist(), series.families[::each], strict=True)
+    ]
     full = {"size": 7, "color": color}
     return dots(
         x.tolist(), y.tolist(),
         legend_entry(series.name if series.meets else f"{series.name}: {points.faint}"),
         full if series.meets else {"size": 6, "color": translucent(color, 0.22)},
         f"{names}<br>{points.x.words} %{{x:.4g}}, {points.y.words} %{{y:,.4g}}"
-        f"<extra>{series.name}</extra>",
+        f"<extra>%{{customdata[{len(FACTS) + 1}]}}</extra>",
         legendgroup=series.name, customdata=custom,
     )  # fmt: skip
 

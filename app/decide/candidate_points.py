@@ -11,11 +11,14 @@ from app.decide.axes import Axis, frontier, guides
 from app.planning.answer import Answer
 from app.planning.candidates import Candidates
 from app.planning.document import meets_targets
+from app.planning.families import Family
 from app.planning.plan_text import shape
 from genz_core.types import Array
 
 #: Most points of a series that a browser draws without a pause.
 _MOST = 10_000
+#: Most groups of families that colours tell apart, if the systems are no more.
+_GROUPS = 6
 _FAR = 3.0  # multiples of the largest value, beyond which a target is not drawn
 #: Columns that a point's hover shows beside the axes.
 FACTS = ("devices", "replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
@@ -23,16 +26,19 @@ FACTS = ("devices", "replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Candidates of one family that can run, and that either all meet the targets or all miss them.
+    """Candidates of a group of families that can run, and that all meet the targets or all miss
+    them.
 
-    name: of the family.  meets: whether they meet the targets.  at: numbers of the candidates.
-    x, y: on the axes, [points].  facts: `FACTS`, [points, facts].
+    name, group: of the families, see `_groups`.  meets: whether they meet the targets.  at: numbers
+    of the candidates.  families: name of each one's family, [points].  x, y: on the axes, [points].
+    facts: `FACTS`, [points, facts].
     """
 
     name: str
-    family: int
+    group: int
     meets: bool
     at: NDArray[np.intp]
+    families: tuple[str, ...]
     x: Array
     y: Array
     facts: Array
@@ -120,14 +126,34 @@ def _series(
     y: Array,
 ) -> list[Series]:
     rows = np.stack([candidates.columns[name] for name in FACTS], axis=1)
+    drawn = np.unique(candidates.family[kept]).tolist()
     found = []
-    for number, family in enumerate(candidates.families):
-        mine = kept & (candidates.family == number)
+    for group, (name, members) in enumerate(_groups(candidates.families, drawn).items()):
+        mine = kept & np.isin(candidates.family, members)
         for good in (True, False):
             at = np.flatnonzero(mine & (meets == good))
             if at.size:
-                found.append(Series(str(family), number, good, at, x[at], y[at], rows[at]))
+                names = tuple(str(candidates.of(one)) for one in at.tolist())
+                found.append(Series(name, group, good, at, names, x[at], y[at], rows[at]))
     return found
+
+
+def _groups(families: Sequence[Family], drawn: Sequence[int]) -> dict[str, list[int]]:
+    """Families that share a colour, by a name of the words that tell the groups apart.
+
+    A group has the first words of its families' names in common: all of them, or fewer if there
+    would be more than `_GROUPS`, down to the system alone.  drawn: numbers of families.
+    """
+    keys = words = [families[number].words for number in drawn]
+    for length in range(max(map(len, words), default=1), 0, -1):
+        keys = [one[:length] for one in words]
+        if len(set(keys)) <= _GROUPS:
+            break
+    groups: dict[str, list[int]] = {}
+    for number, key in zip(drawn, keys, strict=True):
+        own = [word for at, word in enumerate(key) if len({k[at : at + 1] for k in keys}) > 1]
+        groups.setdefault(", ".join(own or key), []).append(number)
+    return groups
 
 
 def _vertex(candidates: Candidates, at: int, x: Array, y: Array) -> Vertex:

@@ -114,7 +114,7 @@ def _dots(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
     parts, left = [], _MOST
     legend: dict[str, str] = {}
     for series in sorted(points.series, key=lambda one: not one.meets):
-        color = _COLORS[series.family % len(_COLORS)]
+        color = _COLORS[series.group % len(_COLORS)]
         legend.setdefault(series.name, color)
         opacity = 0.85 if series.meets else 0.2
         dots = [

@@ -204,7 +204,9 @@ class Family:
         said = [note for resolved in both for note in (*resolved.notes, basis(resolved))]
         return tuple(dict.fromkeys([*said, *([str(self.speculation)] if self.speculation else [])]))
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The name in parts: system, engine, format of the weights, and what else it has."""
         parts = [self.system.name, self.resolved.engine.name, self.formats["weights"]]
         if self.prefill is not None:
             parts.append("disaggregated")
@@ -216,7 +218,10 @@ class Family:
             parts.append(f"{self.copies} redundant experts")
         if self.spill:
             parts.append(f"{self.spill} offloaded to the host")
-        return ", ".join(parts)
+        return tuple(parts)
+
+    def __str__(self) -> str:
+        return ", ".join(self.words)
 
 
 def _widened(known: Interval | None) -> Interval | None:

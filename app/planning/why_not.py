@@ -152,7 +152,9 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
     if fewer > 0:
         return f"as good, but with {int(fewer)} more devices"
     if np.isnan(chance[0]):
-        return f"as good, but {quantities.NOT_VALIDATED}"
+        both = np.isnan(chance[1])
+        words = ("and {} either" if both else "but {}").format(quantities.NOT_VALIDATED)
+        return f"as good, {words}"
     here, there = map(quantities.chance, chance)
     if here == there:
         return f"as good, and meets the targets as surely ({here})"

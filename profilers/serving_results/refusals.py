@@ -8,6 +8,10 @@ from typing import Any
 from profilers.serving_results import fields
 
 Refusal = tuple[Callable[[Any], bool], str]
+_REQUESTS = (
+    "this is a trace of requests, which is a load and not a result: type trace as the load in the "
+    "form and upload it there, or give it to ridgeline simulate --trace"
+)
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
@@ -73,6 +77,7 @@ _JSON: tuple[Refusal, ...] = (
         _has("traceEvents"),
         "this is a trace of a profiler, not a benchmark's result: ridgeline import reads it as one",
     ),
+    (_has("timestamp", "input_length", "output_length"), _REQUESTS),
     (
         _has("key", "value", "metadata"),
         "this is MLPerf's detailed log; give mlperf_log_summary.txt",
@@ -92,6 +97,8 @@ def refusal_of_text(head: str) -> str | None:
     lines = head.splitlines()
     if start.startswith(":::MLLOG"):
         return "this is MLPerf's detailed log; give mlperf_log_summary.txt"
+    if start.startswith("TIMESTAMP,ContextTokens,GeneratedTokens"):
+        return _REQUESTS
     if lines and "GPU_UUID" in lines[0]:
         return f"this is aiperf's GPU telemetry; {_AIPERF}"
     if start.startswith("Metric,GPU,"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -27,6 +28,19 @@ def test_the_answer_fits_the_screen(open_page, width: int):
     page.wait_for_selector(DRAWN)
     assert page.get_by_text("Meets all targets").count()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("systems", [["h100"], ["l40s", "h100", "h200", "b200"]], ids=len)
+def test_the_plot_of_a_plan_keeps_its_height_above_the_legend_on_a_telephone(
+    page, app_url, systems
+):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/plan?{urlencode({'systems': systems}, doseq=True)}")
+    page.wait_for_selector(DRAWN)
+    high = "document.querySelector('.js-plotly-plot')._fullLayout._size.h"
+    page.wait_for_function(f"() => {high} > 0")
+    assert page.evaluate(high) >= 270
 
 
 @pytest.mark.slow

@@ -35,6 +35,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "weights": ("", "fp8"),
     "use": tuple(USE_CASES),
 }
+_OWN: Mapping[str, own_definitions.Kind] = {"model": "models", "system": "systems"}
 
 
 def show(tab: str, base: Setup) -> None:
@@ -90,7 +91,16 @@ def compared(axis: str, base: Setup) -> list[str]:
         engine = resolved.engine.name
         raise InvalidValue(f"no version of {engine} was measured; name some under Search")
     own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
-    return list(dict.fromkeys([*own, *_USUAL[axis]]))
+    same = _full_name(axis, base)
+    return list(dict.fromkeys([*own, *(name for name in _USUAL[axis] if name != same)]))
+
+
+def _full_name(axis: str, base: Setup) -> str:
+    """The full name of the sidebar's model or system, "" for a visitor's own or another axis."""
+    if axis not in _OWN or getattr(base.scenario, axis) in own_definitions.own_texts(_OWN[axis]):
+        return ""
+    resolved = caches.resolved(own_definitions.attach(base))
+    return resolved.system.slug if axis == "system" else resolved.model.name
 
 
 @caches.by_setup(128)

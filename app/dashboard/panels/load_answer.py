@@ -80,7 +80,9 @@ def _cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) ->
 
 def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     """Draw the causes of a load's latencies, and what would shorten them."""
-    said = page_text("causes of TTFT", row=row, share=float(row["wait_s"]) / float(row["ttft_s"]))
+    share = float(row["wait_s"]) / float(row["ttft_s"])
+    said = (page_text("causes of TTFT", row=row, share=share) if share
+            else page_text("no waiting", row=row))  # fmt: skip
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)

@@ -199,6 +199,8 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
 
 @st.fragment
 def _chart(searched: Searched, answer: Answer) -> None:
+    if not answer.found.ranking.sound(answer.short.candidates).any():
+        return  # why none runs stands above
     open_point.draw_opened()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         x, y = search_form.chosen_axes("plan")

@@ -50,8 +50,8 @@ def cards(figures: dict) -> None:
     version = figures["tool_version"] or "version not stated"
     st.caption(plain(f"{figures['format']} · {version} · {devices}"))
     if top:
-        where = f"{quantities.seconds(top['time_s'])} in {top['count']:,} launches"
-        st.markdown(f"Longest kernel: {where}")
+        launches = "1 launch" if top["count"] == 1 else f"{top['count']:,} launches"
+        st.markdown(f"Longest kernel: {quantities.seconds(top['time_s'])} in {launches}")
         st.code(top["name"][:300], None, wrap_lines=True)
     say_each(figures["notes"], st.caption, "Note: {}")
 

@@ -73,8 +73,12 @@ def test_one_factor_at_every_load_is_told_from_a_gap_that_grows(read):
             yield measured_as(run, 0.09, figures["tpot_mean_s"].value * factor)
 
     same = [one.sentence for one in findings(compared(read, *runs((1.4, 1.4, 1.4))))]
+    alone = [one.sentence for one in findings(compared(read, *list(runs((1.4, 1.4, 1.4)))[:1]))]
     grows = [one.sentence for one in findings(compared(read, *runs((1.0, 1.3, 1.9))))]
     assert any("(1.40 x measured over predicted)" in words for words in same)
+    assert any("at every load" in words for words in same)
+    assert any("slower than predicted at this load (1.40 x" in words for words in alone)
+    assert not any("at every load" in words for words in alone)
     assert any("grows with load" in words for words in grows)
 
 

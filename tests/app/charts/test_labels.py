@@ -63,6 +63,10 @@ def test_a_legend_has_as_many_lines_as_its_widest_entry_demands():
     assert labels.legend_lines([]) == 0
     assert labels.legend_lines(["mean", "median"]) == 1
     assert labels.legend_lines(["a name that takes the whole width of a telephone", "b"]) == 2
+    assert (
+        labels.legend_lines(["a name that takes the whole width of a telephone<br>and more", "b"])
+        == 3
+    )
 
 
 @pytest.mark.parametrize("limits", [(8e-7, 2.0), (0.027, 0.122), (0.0075, 0.035), (1e-3, 9e-3)])

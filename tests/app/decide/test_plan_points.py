@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from app.charts import plan as charts
 from app.charts import style
+from app.charts.labels import LEGEND_LINE
 from app.decide import report, svg
 from app.decide.axes import ACROSS, UPWARDS, frontier
 from app.decide.candidate_points import points
@@ -164,3 +166,31 @@ def test_the_launch_script_is_what_a_shell_reads(answer):
 
     script = report.script(document(answer))
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+def test_colours_tell_families_apart_or_else_engines_or_else_systems():
+    axes = ACROSS["interactivity"], UPWARDS["per_device"]
+    given = {"rate": 3.0, "devices": (1, 2), "weights": ("bf16", "fp8"), "simulate": False}
+    for systems, names in (
+        (("h100",), {"vllm, bf16", "vllm, fp8", "sglang, bf16", "sglang, fp8"}),
+        (("h100", "h200"), {f"{name}, {engine}" for name in ("NVIDIA H100 SXM5 80GB",
+                            "NVIDIA H200 SXM 141GB") for engine in ("vllm", "sglang")}),
+        (("l40s", "h100", "h200", "b200"), {"NVIDIA L40S", "NVIDIA H100 SXM5 80GB",
+                                            "NVIDIA H200 SXM 141GB", "NVIDIA B200 SXM 180GB"}),
+    ):  # fmt: skip
+        engines = ("vllm", "sglang")
+        shown = points(asking.plan("llama-3.1-8b", systems=systems, engine=engines, **given).answer,
+                       *axes)  # fmt: skip
+        assert {series.name for series in shown.series} == names
+        families = {name for series in shown.series for name in series.families}
+        assert len(families) > len(names), "of a group's points each has its own family"
+
+
+def test_a_long_legend_makes_the_chart_of_a_plan_higher_and_its_plot_no_lower(answer):
+    shown = points(answer, ACROSS["interactivity"], UPWARDS["per_device"])
+    one, *_ = shown.series
+    many = replace(shown, series=tuple(replace(one, name=f"{at} {'n' * 40}") for at in range(9)))
+    figure = charts.candidates(many, style.LIGHT)
+    assert figure.layout["margin"]["b"] < (legend := LEGEND_LINE * 9)  # in one column
+    assert figure.layout["height"] - legend >= charts.candidates(shown, style.LIGHT).layout[
+        "height"] - figure.layout["margin"]["b"]  # fmt: skip

@@ -30,6 +30,16 @@ def test_every_axis_opens_with_figures_the_best_marked_and_a_verdict(words: str)
         assert all(" [" in str(value) for value in list(row.values())[1:] if "★" in str(value))
 
 
+@pytest.mark.parametrize(("words", "given"), [("Systems", {"system": "h200"}),
+                                              ("Models", {"model": "llama-3.1-8b"})])  # fmt: skip
+def test_a_system_or_model_by_a_shorter_name_is_compared_once(words: str, given: dict[str, str]):
+    app = shown("compare", part="Figures", compare_by=words, **given)
+    (named,) = given.values()
+    columns = list(app.dataframe[0].value.columns)
+    assert named in columns
+    assert len(columns) == {"Systems": 4, "Models": 3}[words], "the figure and one a name"
+
+
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize(("tab", "drawn"), [("Breakdown", 2), ("Memory", 1)])
 def test_every_tab_has_its_charts(tab: str, drawn: int):

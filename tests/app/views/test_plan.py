@@ -116,6 +116,12 @@ def test_what_cannot_be_met_says_what_would_have_to_change():
     assert "instead of" in text(app)
 
 
+def test_a_load_that_no_deployment_sustains_has_no_chart_and_no_word_of_prices():
+    app = settled(opened("plan", rate=5000.0, devices="1:1"))
+    assert "No deployment" in app.warning[0].value
+    assert not charts(app) and not any("price" in one.value for one in app.info)
+
+
 @pytest.mark.slow
 def test_many_systems_are_priced_in_a_job():
     systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"]

@@ -80,6 +80,9 @@ def test_the_causes_say_what_prompts_of_others_add_to_tpot():
     )
     shown = float(cards(app)["TPOT"].removesuffix(" ms"))
     assert shown == pytest.approx(step + others, abs=0.15)  # each is rounded to a tenth
+    alone = opened("answer", concurrency=1, isl=500, system="rtx-4090", engine="llama.cpp")
+    said = next(text.value for text in alone.markdown if "TTFT is" in text.value)
+    assert "for prefill, without waiting." in said and "0 s" not in said
     app = opened("answer", concurrency=16, isl=16, osl=512)
     assert not any("Other users' prefills" in text.value for text in app.markdown)
 

@@ -152,6 +152,22 @@ def test_a_file_beside_results_is_refused_by_its_name(results: Path, name: str, 
         read_results(results / name)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("azure.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,4808,10\n"),
+        ("mooncake.jsonl", '{"timestamp": 0, "input_length": 9, "output_length": 6}\n' * 2),
+    ],
+)
+def test_a_trace_of_requests_is_refused_with_where_it_is_taken(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert is_result(tmp_path / name)
+    with pytest.raises(ReportError, match="a load and not a result"):
+        read_results(tmp_path / name)
+
+
 # ------------------------------------------------------------------------------- the originals
 
 _SAME = {
