@@ -19,7 +19,7 @@ from hardware_db.own_files import OwnFiles, read_all, read_text
 from hardware_db.tables import table
 
 GENERIC = "generic"
-_DEFAULT = "vllm"
+_DEFAULT, _OF_APPLE = "vllm", "mlx"
 _SHIPPED = Path(__file__).parent / "engines"
 
 
@@ -217,7 +217,9 @@ def _require_release(
 
 
 def default_engine(system: System) -> str:
-    """The default engine of a system: vllm if it runs there, otherwise generic."""
+    """The default engine of a system: vllm if it runs there, mlx on Apple's, otherwise generic."""
+    if system.vendor == "Apple":
+        return _OF_APPLE
     record = own_engines().announced().records.get(_DEFAULT) or _shipped(_DEFAULT)
     return _DEFAULT if record.runs_on and system in record.runs_on else GENERIC
 

@@ -30,7 +30,7 @@ class Deployment:
     engine: Any = parameter(
         "text", "",
         'Serving engine: vllm, sglang, trtllm, llama.cpp, mlx, hf, generic; also "vllm 0.9". '
-        "By default vllm if it runs on the system, otherwise generic.",
+        "By default vllm if it runs on the system, mlx on Apple's, otherwise generic.",
         group=MODEL, names="engine",
     )  # fmt: skip
     engine_version: str = parameter(

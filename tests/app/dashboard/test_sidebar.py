@@ -20,8 +20,12 @@ def test_without_a_choice_the_question_is_the_default_of_every_interface(query: 
 
 
 @pytest.mark.parametrize(
-    ("system", "engine"), [("h100-sxm5-80gb", "vllm"), ("gaudi3", "generic"), ("l4", "vllm")]
-)
+    ("system", "engine"),
+    [
+        ("h100-sxm5-80gb", "vllm"), ("gaudi3", "generic"), ("l4", "vllm"),
+        ("m4-pro-20core", "mlx"),
+    ],
+)  # fmt: skip
 def test_the_default_engine_is_vllm_where_it_runs_and_a_chosen_one_stays(system: str, engine: str):
     app = opened(system=system, batch=1)
     assert f"engine {engine}" in " ".join(text.value for text in app.caption)
