@@ -28,6 +28,8 @@ OTHER_FORMATS = 0.2
 #: Relative difference allowed between the counted and the stated steps: some launches join no
 #: operator.
 _OTHER_STEPS = 0.45
+#: Below this share of its kernel time that matches the priced model, another model ran.
+_MATCHED = 0.5
 #: Classes whose peak is the same number on all systems.
 _SAME = ({"bf16", "fp16"},)
 #: Operator classes below this share of a step are not checked against the hardware.
@@ -40,6 +42,7 @@ _FLOPS = "arithmetic <= peak"
 _SHARES = "shares of a peak <= 100 %"
 _OPERATORS = "operators = step"
 _LAYERS = "launches over layers = steps"
+_MATCHES = "half of the kernel time joins predicted operators"
 _HARDWARE = "nothing faster than the hardware"
 _BYTES = "bytes of products = parameters in the format"
 _FORMAT = "matrix products outside the priced format <= its limit"
@@ -170,6 +173,7 @@ def of_comparison(
         found += [
             _of_operators(measurement, measured[phase], devices),
             _of_layers(whole, priced[phase], measured[phase], reports, devices),
+            _of_matches(whole),
             *_of_hardware(whole, classes[classes["phase"] == phase]),
         ]
         if phase != "mixed":
@@ -220,6 +224,20 @@ def _of_layers(
         "another number of layers"
     )
     return _judged(_LAYERS, apart, held, found.steps, "steps", why, phase)
+
+
+def _of_matches(whole: Mapping[str, Any]) -> Check:
+    """Share of a step's kernel time that matches an operator of the priced model."""
+    phase, share = str(whole["phase"]), float(whole["joined_share"])
+    if whole["basis"] != "kernels" or not whole["wall_s"] > 0:
+        why = "its kernels have no start times, by which operators are matched"
+        return Check(_MATCHES, "not made", why=why, phase=phase)
+    why = (
+        "another model ran, or one with another number of layers, or one range holds several steps "
+        "(--steps)"
+    )
+    few = share < _MATCHED
+    return _judged(_MATCHES, few, 100.0 * share, 100.0 * _MATCHED, "%", why, phase)
 
 
 def _of_hardware(whole: Mapping[str, Any], classes: pd.DataFrame) -> Iterator[Check]:

@@ -26,8 +26,6 @@ HOST, OTHER = "host", "other"
 _CLOSE = 1e-6
 #: Launches that hold this many times the work of one step belong to several steps.
 _SEVERAL = 1.9
-#: Below this joined share of kernel time, something else than the predicted model ran.
-_FEW = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +243,5 @@ def fit_notes(phases: pd.DataFrame, phase: str) -> list[str]:
             f"the launches of {phase} hold {whole['repeats']:.3g} times what one step runs: its "
             "range holds several steps; state how many, for example --steps "
             f"{phase}={whole['repeats']:.0f}"
-        ]
-    if whole["joined_share"] < _FEW and whole["basis"] == "kernels" and whole["wall_s"] > 0:
-        return [
-            f"only {percent(whole['joined_share'])} of the kernel time of {phase} matches a "
-            "predicted operator: the model or number of layers differs, or one range holds several "
-            "steps (--steps)"
         ]
     return []

@@ -240,7 +240,8 @@ def show_findings(
             heads = {"gain [ms]": st.column_config.NumberColumn(format="%.4g")}
             draw_table(rows, "finding_kernels", height="auto", column_config=heads)
     if not comparison.findings:
-        st.caption("Nothing stands out.")
+        failed = "None: the run fails a consistency check."
+        st.caption(failed if comparison.failed else "Nothing stands out.")
     if (resolved := priced.resolved) is None:  # the page of a stored run has its own report
         return
     filled = Filled(resolved.scenario, priced.loads, differences=priced.apart)

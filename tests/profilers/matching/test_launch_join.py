@@ -18,6 +18,7 @@ import model_registry
 import profilers
 from genz_core.types import Workload
 from profilers.comparison.compare import compare, in_phase
+from profilers.comparison.findings import CAUSES_OF_FAILURE
 from profilers.matching.launch_join import join
 from profilers.matching.program import Planned, order_of_runs, planned
 from profilers.matching.table_join import match_launches
@@ -144,7 +145,9 @@ def test_a_trace_of_another_depth_joins_nothing_by_sequence_alone(report_of):
     found = compared(report_of(SGLANG_DECODE), ("openai/gpt-oss-20b", "mi300x", "vllm", 32, 1721))
     check_laws(found)
     assert "sequence" not in set(found.operators["matched_by"][found.operators["class"] == "gemm"])
-    assert any("the model or number of layers differs" in note for note in found.notes)
+    [another] = [one for one in found.failed if "another model ran" in one.why]
+    assert another.left < another.right == 50.0 and another.phase == "decode"
+    assert {one.kind for one in found.findings} <= set(CAUSES_OF_FAILURE)
 
 
 def test_a_range_around_several_steps_is_said_to_hold_them(report_of):
