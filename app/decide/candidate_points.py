@@ -127,13 +127,14 @@ def _series(
 ) -> list[Series]:
     rows = np.stack([candidates.columns[name] for name in FACTS], axis=1)
     drawn = np.unique(candidates.family[kept]).tolist()
+    named = np.array([str(family) for family in candidates.families], dtype=object)
     found = []
     for group, (name, members) in enumerate(_groups(candidates.families, drawn).items()):
         mine = kept & np.isin(candidates.family, members)
         for good in (True, False):
             at = np.flatnonzero(mine & (meets == good))
             if at.size:
-                names = tuple(str(candidates.of(one)) for one in at.tolist())
+                names = tuple(named[candidates.family[at]].tolist())
                 found.append(Series(name, group, good, at, names, x[at], y[at], rows[at]))
     return found
 
