@@ -11,7 +11,7 @@ import numpy as np
 from app.question.question import STANDARD, Question
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.graphs import Model
 from genz_core.models.model_kinds import model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
@@ -186,6 +186,16 @@ def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Arra
         rows = np.broadcast_to(stated, (size,))
         words[rows] = ["; ".join(filter(None, [before, sentence])) for before in words[rows]]
     return words
+
+
+def refuse_degrees(resolved: Asking) -> None:
+    """Refuse degrees that do not divide the model, for verbs whose figures have no status.
+
+    Raises:
+        InvalidParallelism: the degrees, and the near ones.
+    """
+    if complaint := resolved.model.invalid(resolved.scenario.parallelism):
+        raise InvalidParallelism(complaint)
 
 
 def refuse_meaningless_for(resolved: Asking, split: Parallelism | None = None) -> None:

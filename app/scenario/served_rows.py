@@ -24,7 +24,7 @@ from app.scenario.scenario import Resolved, basis, resolve, told
 from app.scenario.summary import messages
 from genz_core.capacity.offload import What
 from genz_core.deployment import deploy, recipe_key
-from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.models.speculative import SpeculativeModel, speculative_model
 from genz_core.serving import ServingEstimate, Traffic
@@ -53,13 +53,9 @@ def deployed(query: Query, arrays: Mapping[str, Array] | None = None) -> Resolve
     arrays: replace the question's numbers.
 
     Raises:
-        RidgelineError: an unknown name, drafts or adapters that the model does not support, or, of
-            a single configuration, degrees that do not divide it.
+        RidgelineError: an unknown name, or drafts or adapters that the model does not support.
     """
     resolved = resolve(query.question, query.objects)
-    single = not (arrays or query.arrays)
-    if single and (complaint := resolved.model.invalid(query.question.parallelism)):
-        raise InvalidParallelism(complaint)
     if query.question.kind != "batch":
         resolved = as_calibrated(resolved, arrays or {})
     return completed(resolved, query.objects)
