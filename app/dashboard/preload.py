@@ -32,18 +32,15 @@ def load() -> None:
 
 
 def parts() -> Iterator[Callable[[], object]]:
-    """What is loaded: the modules behind all pages, then the lists of systems and models, the
-    measured loads and the errors of the fits.
+    """What is loaded: the modules behind all pages, then the lists of systems and models, and the
+    measured loads.
     """
     for package in (_DASHBOARD, f"{_DASHBOARD}.panels"):
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             yield partial(importlib.import_module, f"{package}.{module.name}")
-    from app.accuracy import shipped_errors
     from app.dashboard import library_tables
     from app.decide import measured_loads
 
     yield partial(library_tables.systems_on_disk, "", "")
     yield library_tables.shipped_models
     yield measured_loads.by_family
-    yield shipped_errors.operator_series
-    yield shipped_errors.operator_points

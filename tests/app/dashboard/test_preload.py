@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 import app.dashboard.panels
-from app.accuracy import shipped_errors
 from app.dashboard import library_tables, preload
 from app.decide import measured_loads
 from genz_core.errors import RidgelineError
@@ -18,11 +17,8 @@ def test_it_loads_the_modules_of_every_panel_the_lists_of_the_library_and_what_w
     loaded = {part.args[0] for part in parts if isinstance(part, partial)}
     panels = pkgutil.iter_modules(app.dashboard.panels.__path__)
     assert {f"app.dashboard.panels.{panel.name}" for panel in panels} <= loaded
-    assert parts[-5].func is library_tables.systems_on_disk  # type: ignore[attr-defined]
-    assert parts[-4:] == [
-        library_tables.shipped_models, measured_loads.by_family,
-        shipped_errors.operator_series, shipped_errors.operator_points,
-    ]  # fmt: skip
+    assert parts[-3].func is library_tables.systems_on_disk  # type: ignore[attr-defined]
+    assert parts[-2:] == [library_tables.shipped_models, measured_loads.by_family]
 
 
 def test_a_part_that_a_damaged_file_prevents_does_not_prevent_the_next(
