@@ -42,9 +42,8 @@ def engine_facts(name: str) -> EngineRecord:
     if name in _files() and not (own.records or own.left_out):
         return _shipped(name)
     records, left_out = _records(), own.left_out
-    choices = f"Engines: {', '.join(sorted(records))}."
     if len(name) > LONGEST_NAME:
-        raise UnknownEngine("engine", name, instead=choices)
+        raise UnknownEngine("engine", name, instead=_choices(records))
     for stem, sentence in left_out.items():
         if _fold(stem) == _fold(name):
             raise InvalidValue(sentence)
@@ -58,7 +57,11 @@ def engine_facts(name: str) -> EngineRecord:
         if _fold(candidate) in spellings:
             return spellings[_fold(candidate)]
     names = [*records, *(r.name for r in records.values())]
-    raise UnknownEngine("engine", name, names, instead=choices)
+    raise UnknownEngine("engine", name, names, instead=_choices(records))
+
+
+def _choices(records: Iterable[str]) -> str:
+    return f"Engines: {', '.join(sorted(records))}."
 
 
 def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> EngineProfile:

@@ -230,7 +230,7 @@ def _of_matches(whole: Mapping[str, Any]) -> Check:
     """Share of a step's kernel time that matches an operator of the priced model."""
     phase, share = str(whole["phase"]), float(whole["joined_share"])
     if whole["basis"] != "kernels" or not whole["wall_s"] > 0:
-        why = "its kernels have no start times, by which operators are matched"
+        why = "its time is not that of kernels with start times"
         return Check(_MATCHES, "not made", why=why, phase=phase)
     why = (
         "another model ran, or one with another number of layers, or one range holds several steps "
