@@ -7,7 +7,7 @@ An understood line sets the controls of the form and of the page that answers it
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
@@ -43,11 +43,25 @@ _PAGES: Mapping[str, str] = {
     "serve": "answer", "estimate": "answer", "simulate": "answer",
     "plan": "plan", "sensitivity": "chip_lab", "economics": "plan",
 }  # fmt: skip
-_OPEN, _LINE, _REFUSED, _NOTES, _NEXT = (
-    "question_open", "question_line", "question_refused", "question_notes", "question_page",
+_OPEN, _LINE, _REFUSED, _NOTES, _NEXT, _HERE = (
+    "question_open", "question_line", "question_refused", "question_notes", "question_next",
+    "question_page",
 )  # fmt: skip
 _SAID, _PLACE, _OPENER = "question_said", "question_place", "question_type"
 _EXAMPLE = "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms"
+
+
+class _Next(NamedTuple):
+    """What the next page takes of a typed line.
+
+    page: the page that answers it.  typed_on: the page where it was typed.  values: those of
+    controls outside the sidebar.  new: texts of all controls that no page has drawn yet.
+    """
+
+    page: str
+    typed_on: str
+    values: Mapping[str, Any]
+    new: Mapping[str, Any]
 
 
 def begin(page: str) -> None:
@@ -56,7 +70,7 @@ def begin(page: str) -> None:
     page: its address.
     """
     if _NEXT in st.session_state:
-        _to_address(st.session_state.pop(_NEXT)[1])
+        _to_address(st.session_state.pop(_NEXT).values)
     setup = st.session_state.get("setup")
     if page not in VERBS or not isinstance(setup, Setup):
         return
@@ -79,12 +93,19 @@ def begin(page: str) -> None:
 def go(page: str) -> None:
     """Go to the page that answers the typed line, before the form of this one is drawn.
 
+    A visitor who has opened another page since stays there, with the line's question.
     page: the address of the present page.
     """
-    target, _, new = st.session_state.get(_NEXT, ("", {}, {}))
-    here = ("", "answer") if target == "answer" else (target,)
-    if target and page not in here:
-        st.switch_page(f"views/{target}.py", query_params=new)  # those of controls come again
+    asked = st.session_state.get(_NEXT)
+    if asked and page == asked.typed_on and page not in _addresses(asked.page):
+        st.switch_page(f"views/{asked.page}.py", query_params=asked.new)
+    if asked:
+        _to_address(asked.new)  # for controls that are drawn again
+    st.session_state[_HERE] = page
+
+
+def _addresses(page: str) -> tuple[str, ...]:
+    return ("", page) if page == "answer" else (page,)
 
 
 def _to_address(state: Mapping[str, Any]) -> None:
@@ -193,7 +214,8 @@ def _take() -> None:
     st.session_state[_OPEN] = False
     st.session_state[_NOTES] = line.notes
     of_the_page = {name: value for name, value in state.items() if name not in controls()}
-    st.session_state[_NEXT] = (_PAGES[line.verb], of_the_page, new)
+    typed_on = st.session_state.get(_HERE, "")
+    st.session_state[_NEXT] = _Next(_PAGES[line.verb], typed_on, of_the_page, new)
 
 
 def _state(line: Line) -> dict[str, Any]:

@@ -64,9 +64,9 @@ class Walk:
         self._click(self.page.locator(".st-key-question_type button").first, "Type a question")
         box = self.page.get_by_label("Question", exact=True)
         self._click(box, line)
-        self.page.keyboard.press("ControlOrMeta+a")
-        self.page.keyboard.type(line)
-        self.page.keyboard.press("Enter")
+        box.press("ControlOrMeta+a")
+        box.press_sequentially(line)
+        box.press("Enter")
         box.wait_for(state="detached")
         self.rest()
 
@@ -84,9 +84,19 @@ class Walk:
         self.rest()
 
     def see(self, words: str, longest_ms: int = 0) -> str:
-        """Wait for text that matches a regular expression; returns the match."""
+        """Wait for text that matches a regular expression; returns the match.
+
+        Raises AssertionError with what the page shows instead.
+        """
         found = self.page.get_by_text(re.compile(words)).and_(self.page.locator(":visible")).first
-        found.wait_for(timeout=longest_ms or self.patience_ms)
+        from playwright.sync_api import TimeoutError as Late  # not on every machine
+
+        try:
+            found.wait_for(timeout=longest_ms or self.patience_ms)
+        except Late as error:
+            shown = self.page.get_by_test_id("stMain").inner_text()[:2000]
+            message = f"no {words!r} at {self.page.url} after {self.steps}, but: {shown}"
+            raise AssertionError(message) from error
         found.scroll_into_view_if_needed()
         return str(found.inner_text())
 

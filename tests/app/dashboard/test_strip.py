@@ -12,7 +12,7 @@ from app.dashboard import strip
 from app.line.line_answer import readable
 from app.line.line_parser import read
 from app.wording import quantities
-from tests.app.pages import cards, opened, setup_of, shown
+from tests.app.pages import cards, opened, path_of, setup_of, shown
 
 
 def sentence(app: AppTest) -> str:
@@ -100,6 +100,16 @@ def test_a_plan_that_is_typed_beside_the_accounts_opens_the_plan():
     assert sentence(app).startswith("Plan **Qwen3-8B** at **20 requests/s**")
 
 
+def test_a_visitor_who_opens_another_page_before_the_answer_stays_there_with_the_question():
+    app = opened()
+    app.button("question_type").click().run()
+    app.text_input("question_line").set_value("qwen3 8b on h200 or mi300x vllm 20/s tpot<30ms")
+    app.switch_page(path_of("compare")).run()
+    assert not app.exception
+    assert sentence(app).startswith("Compare **Qwen3-8B** :gray[at 20 requests/s]")
+    assert "h200-sxm-141gb or mi300x" in sentence(app)
+
+
 @pytest.mark.parametrize("pools", ["aggregated", "disaggregated"])
 def test_a_typed_list_is_in_its_box_as_a_list(pools: str):
     app = asked(opened("plan"), f"qwen3 8b on 2 mi300x vllm 1.8/s 2000/50 tpot<45ms {pools}")
@@ -121,8 +131,6 @@ def test_a_value_that_cannot_be_is_refused_in_its_sentence():
 
 
 def test_the_pages_of_the_strip_are_pages():
-    from tests.app.pages import path_of
-
     for page in filter(None, strip.VERBS):
         assert path_of(page)
     assert all(path_of(target.rpartition("/")[2]) for target in strip._PAGES.values())
