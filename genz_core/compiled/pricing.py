@@ -15,7 +15,7 @@ from genz_core.compiled.plan import Plan, Priced, key_of
 from genz_core.deployment import Deployment
 from genz_core.graphs import Graph
 from genz_core.latency import Pricer
-from genz_core.steps.step import Figures, Laid, StepEstimate, of_busiest_rank
+from genz_core.steps.step import Figures, Laid, StepEstimate, of_busiest_rank, operators_s
 from genz_core.symbolic.symbols import Unresolved
 from genz_core.types import Array, Mask, Parallelism, Step
 from genz_core.validity import stack
@@ -174,6 +174,8 @@ def operator_seconds(deployed: Deployment, lanes: Lanes, wanted: Mask) -> Array:
     if found is not None:
         return found.seconds(wanted)
     graph, pricer = _graph(deployed, lanes), Pricer(deployed.system, deployed.engine)
+    if lanes.split.overlap != "none":
+        return operators_s(graph, lanes.split, pricer, lanes.size)
     pairs = zip(graph.ops, wanted, strict=True)
     return stack((pricer.expected_s(op) if asked else 0.0 for op, asked in pairs), lanes.size)
 

@@ -292,13 +292,13 @@ class _Steps:
             degrees = {name: float(column[0]) for name, column in degrees.items()}
         few, stages = split_of(parallelism, degrees), int(numbers["pp"][0])
         shares, by_stage = _SHARES.get(
-            lambda: _shares(deployed, replace(few, overlap="none"), stages, without),
+            lambda: _shares(deployed, few, stages, without),
             deployed.model, deployed.engine.eager, deployed.engine.shared_beside,
             deployed.placement,
-            values=(distinct.tobytes(), few.sequence_parallel, few.order, stages, without),
+            values=(distinct.tobytes(), few.sequence_parallel, few.order, few.overlap, stages,
+                    without),
         )  # fmt: skip
-        split = replace(few if alike else parallelism, overlap="none")
-        return cls(deployed, split, shares, by_stage)
+        return cls(deployed, few if alike else parallelism, shares, by_stage)
 
     def seconds(self, laid: Group, *shares: Share) -> dict[Share, Array]:
         """Seconds of the operators of given shares in steps of a rank, [stages, ..., configs].

@@ -322,15 +322,10 @@ def price(
     """
     size = _configurations(step, parallelism)
     graph = of_busiest_rank(graph, parallelism)
-    least = [roofline(op, system) for op in graph.ops]
-    compute = stack((limit.compute_s for limit in least), size)
-    memory = stack((limit.memory_s for limit in least), size)
-    communication = stack((limit.communication_s for limit in least), size)
-    pricer = Pricer(system, engine)
-    expected = stack(pricer.expected_of(graph.ops, least), size)
-    if len(step.groups) > 1:
-        share_kernels(graph.ops, pricer, expected)
-    overlap(graph, parallelism, system, compute, memory, communication, expected)
+    several = len(step.groups) > 1
+    expected, compute, memory, communication = _run_times(
+        graph, parallelism, Pricer(system, engine), size, several=several
+    )
     bound = np.maximum(np.maximum(compute, memory), communication)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     stages = spread(np.asarray(parallelism.pp, dtype=float), size)
@@ -355,6 +350,38 @@ def price(
         host_s=spread(np.asarray(host, dtype=float), size),
         learned_s=np.zeros(size),
     )
+
+
+def operators_s(graph: Graph, parallelism: Parallelism, pricer: Pricer, size: int) -> Array:
+    """Expected time of one run of each operator of a step of one group [s], [ops, configs], hidden
+    time subtracted.
+
+    graph: of the busiest rank.
+
+    Raises:
+        MissingSpec: the system states no peak or link that an operator needs.
+    """
+    return _run_times(graph, parallelism, pricer, size)[0]
+
+
+def _run_times(
+    graph: Graph, parallelism: Parallelism, pricer: Pricer, size: int, *, several: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    """Of one run of each operator, expected and least time of compute, memory and exchange [s],
+    [ops, configs], hidden time subtracted.
+
+    several: whether the step has several groups.
+    """
+    system = pricer.system
+    least = [roofline(op, system) for op in graph.ops]
+    compute = stack((limit.compute_s for limit in least), size)
+    memory = stack((limit.memory_s for limit in least), size)
+    communication = stack((limit.communication_s for limit in least), size)
+    expected = stack(pricer.expected_of(graph.ops, least), size)
+    if several:
+        share_kernels(graph.ops, pricer, expected)
+    overlap(graph, parallelism, system, compute, memory, communication, expected)
+    return expected, compute, memory, communication
 
 
 def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:

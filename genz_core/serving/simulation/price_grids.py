@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import Literal
 
 import numpy as np
@@ -20,13 +21,15 @@ from genz_core.deployment import Deployment
 from genz_core.graphs import Graph, Op
 from genz_core.latency import Pricer
 from genz_core.serving.model_times import PROMPTS_OF_A_KERNEL
-from genz_core.steps.step import of_busiest_rank, stage_runs
+from genz_core.steps.step import of_busiest_rank, operators_s, stage_runs
 from genz_core.types import Array, Group, Parallelism, Step
 from genz_core.validity import stack
 
 Share = Literal["tokens", "experts", "rows", "groups", "joined", "whole"]
 #: Classes whose time depends on how a step's tokens are distributed over sequences.
 _OF_GROUPS = ("attention", "ssm", "convolution")
+#: Shares with work beside an exchange; that of attention is not counted.
+_OVERLAPPING = ("tokens", "experts", "rows")
 
 # ------------------------------------------------------------------------------- nodes
 
@@ -144,10 +147,14 @@ class PricedShares:
         self, group: Group, size: int, share: Share, joined: tuple[str, str] | None = None
     ) -> Array:
         graph = of_busiest_rank(self._graph(group), self._parallelism)
-        ops = tuple(op for op in graph.ops if self._chosen(op, share, joined))
+        chosen = [self._chosen(op, share, joined) for op in graph.ops]
+        ops = tuple(compress(graph.ops, chosen))
         if not ops:
             return np.zeros((self.stages, size))
-        seconds = stack((self._pricer.expected_s(op) for op in ops), size)
+        if self._parallelism.overlap != "none" and share in _OVERLAPPING:
+            seconds = operators_s(graph, self._parallelism, self._pricer, size)[chosen]
+        else:
+            seconds = stack((self._pricer.expected_s(op) for op in ops), size)
         return stage_runs(replace(graph, ops=ops), self.stages) @ seconds
 
     def _chosen(self, op: Op, share: Share, joined: tuple[str, str] | None) -> bool:

@@ -71,6 +71,27 @@ def test_one_user_is_priced_alike_with_what_measured_runs_teach(model: str, engi
     assert (load.correction.steps[0] != 1.0) == learned
 
 
+@pytest.mark.parametrize("overlap", ["shared_experts", "two_batch"])
+@pytest.mark.parametrize("dp", [1, 8])
+def test_work_beside_an_exchange_is_hidden_under_load_as_in_a_batch(overlap: str, dp: int):
+    asked = alone("deepseek-ai/DeepSeek-V3", "sglang", osl=200)
+    split = {"tp": 8 // dp, "dp": dp, "ep": 8, "overlap": overlap}
+    found = replace(asked, scenario=replace(asked.scenario, **split))
+    load, simulated = served(found), run(found).simulation.summary()
+    deployed = found.model, found.system, Workload(1.0, 1024.0, 200.0)
+    step = decode(*deployed, found.scenario.parallelism, found.engine).total_s
+    assert load.tpot_s[0] == pytest.approx(step[0], rel=0.01)
+    assert simulated["tpot_mean_s"] == pytest.approx(step[0], rel=0.01)
+    busy = replace(found, scenario=replace(found.scenario, concurrency=2048, requests=4096))
+    serial = replace(busy, scenario=replace(busy.scenario, overlap="none"))
+    faster = served(serial).tpot_s[0] / served(busy).tpot_s[0]
+    simulated_faster = (
+        run(serial).simulation.summary()["tpot_mean_s"]
+        / run(busy).simulation.summary()["tpot_mean_s"]
+    )
+    assert faster == pytest.approx(simulated_faster, rel=0.02)
+
+
 @pytest.mark.parametrize("users", [1, 4])
 def test_experts_see_the_tokens_that_users_fewer_than_ranks_send(users: int):
     """Sixteen data-parallel ranks route the tokens of the users that there are, not one each."""
