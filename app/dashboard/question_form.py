@@ -4,6 +4,7 @@ Each is bound to the address under the parameter's name, so that a link restores
 typed as text, including "10k" and "1e6"; invalid text is refused with a sentence.
 """
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -181,11 +182,16 @@ def drawer(
 
 def _in_use(names: Iterable[str]) -> bool:
     """Whether the address or the session has a value for any of the parameters."""
-    state, address = st.session_state, st.query_params
+    state, address = st.session_state, frozenset(st.query_params)
+    usual = {name: _default_text(name) for name in names}
     return any(
-        name in address or str(state.get(name, _text(PARAMETERS[name]))) != _text(PARAMETERS[name])
-        for name in names
+        name in address or str(state.get(name, text)) != text for name, text in usual.items()
     )
+
+
+@functools.cache
+def _default_text(name: str) -> str:
+    return _text(PARAMETERS[name])
 
 
 def _text(one: Parameter) -> str:

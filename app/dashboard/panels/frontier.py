@@ -37,7 +37,7 @@ _USUAL, _FASTEST = 40, 500
 _CURVES = ("system", "engine", "weights")
 _OWN_QUESTION = ("model", "engine_version", "use")
 #: The best deployments of curves at speeds.
-_BEST: ByIdentity[dict[str, float] | None] = ByIdentity(128)
+_BEST: ByIdentity[dict[str, float] | None] = ByIdentity(48)
 
 
 def show(setup: Setup) -> None:
