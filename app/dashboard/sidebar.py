@@ -34,7 +34,7 @@ from app.scenario.description import setup_words
 from app.scenario.gate import meaningless_for
 from app.scenario.scenario import Resolved, find_system
 from app.scenario.setup import Setup
-from app.wording.markdown import plain
+from app.wording.markdown import plain, with_code
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
 from genz_core.models.model_kinds import check_generates
@@ -54,7 +54,7 @@ def sidebar() -> None:
             chosen = _scenario(model, system)
         except RidgelineError as error:
             st.session_state["setup"] = error
-            st.error(plain(error))
+            st.error(with_code(error))
             return
         st.session_state["setup"] = own_definitions.attach(Setup(chosen))
         st.page_link("views/upload.py", label="Upload a file", icon=":material/upload_file:")
@@ -140,7 +140,7 @@ def say_unread(resolved: Resolved) -> None:
 
 def stop(error: RidgelineError) -> NoReturn:
     """Show an error as its sentence and end the page."""
-    st.error(plain(error), icon=":material/error:")
+    st.error(with_code(error), icon=":material/error:")
     near_names.near_buttons(error)
     st.caption("Change the scenario in the sidebar to see this page.")
     st.stop()

@@ -27,7 +27,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
         f"{quantities.percent(running['prefill_share'])} of its time on prompts"
     )
     if running["status"] != "ok":
-        yield f"warning: {running['status']}"
+        yield f"warning: {running['message']}"
     for way, found in named["ways"].items():
         span = f" ({trust(found)})" if trust(found) else ""
         yield (

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from app.question.parameter import Parameter, brief
+from app.question.parameter import Parameter
 from genz_core.errors import InvalidValue
-from genz_core.limits import LIMITS
+from genz_core.limits import LIMITS, brief
 
 _NUMBER = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(ki|mi|gi|k|m|g|b)?", re.I)
 _FACTORS = {

@@ -18,7 +18,7 @@ from app.dashboard.widgets import one_of, say_each
 from app.measuring import comparison
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
-from app.wording.markdown import chart_text, plain
+from app.wording.markdown import chart_text, plain, with_code
 from app.wording.quantities import GIGABYTE, TERA
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import RidgelineError
@@ -79,7 +79,7 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
             priced = report_pricing(list(reports.values()))
             comparison = comparison_of(priced)
         except RidgelineError as error:
-            st.caption(f"Not compared with a prediction: {plain(error)}")
+            st.caption(f"Not compared with a prediction: {with_code(error)}")
         show_classes(report)
     if priced and comparison:
         with findings:

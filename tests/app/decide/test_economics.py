@@ -163,6 +163,17 @@ def test_the_command_prints_what_python_finds():
     assert f"at most {most:.3g} J" in shown.output
 
 
+@pytest.mark.parametrize("given", [{"concurrency": 64, "tp": 1}, {"rate": 1000.0, "tp": 8}])
+def test_a_load_that_cannot_be_served_has_the_sentence_of_serve(given):
+    words = [f"--{name}={value}" for name, value in given.items()]
+    case = ["meta-llama/Llama-3.1-70B", "--system", "h100", *words]
+    shown = CliRunner().invoke(cli, ["economics", *case]).output
+    (warning,) = (line for line in shown.splitlines() if line.startswith("warning: "))
+    (served_row,) = json.loads(CliRunner().invoke(cli, ["serve", *case, "--json"]).stdout)
+    assert served_row["message"].startswith(warning.removeprefix("warning: "))
+    assert len(warning.split()) > 8 and "_" not in warning
+
+
 def test_host_network_and_site_add_up_and_can_be_stated():
     terms = {**TERMS, "host_power": 100.0, "network_power": 20.0, "pue": 1.2, "power": 500.0}
     energy = of(**terms)["energy"]

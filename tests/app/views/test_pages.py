@@ -38,7 +38,7 @@ REFUSED = {
     "unknown system": ({"system": "h1000"}, "unknown system"),
     "unknown precision": ({"weights": "fp7"}, "unknown precision"),
     "indivisible": ({"tp": 3}, "tp 3 does not divide the 32 attention heads"),
-    "no number": ({"tp": "many"}, "tp = many: give a whole number"),
+    "no number": ({"tp": "many"}, "tp = 'many': give a whole number"),
     "zero": ({"tp": 0}, "tp = 0: give a whole number"),
     "model path": ({"model": "../../../../etc/passwd"}, "unknown model"),
     "system path": ({"system": "/etc/hosts.yaml"}, "unknown system"),
