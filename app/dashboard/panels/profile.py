@@ -72,7 +72,6 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
     of_identity, of_sums = st.columns(2, gap="medium")
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        st.subheader("Findings", anchor=False)
         findings = st.container()
         priced, comparison = None, None
         try:
@@ -83,6 +82,7 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
         show_classes(report)
     if priced and comparison:
         with findings:
+            st.subheader("Findings", anchor=False)
             show_findings(priced, comparison, lambda finding: look_at(report, finding))
     with of_identity:
         facts = priced.identity if priced else identity_of(report)

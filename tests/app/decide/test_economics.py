@@ -136,7 +136,7 @@ def test_plotly_reads_the_charts(look):
     named = of(**TERMS)
     ways = named["ways"]
     figures = [
-        charts.token_prices(ways, {"in": 0.2, "out": 0.6, "blended": 0.28}, look),
+        charts.token_prices(ways, {"input": 0.2, "output": 0.6, "in and out": 0.28}, look),
         charts.against_api(ways, 5.0, 3e-4, 1280.0, look),
         charts.day([1.0] * 24, {"always on": [2.0] * 24, "follows the load": [1.0] * 24}, look),
         charts.power_caps(power_caps(account(), operation(account().resolved)), look),
