@@ -140,7 +140,7 @@ def _cards(named: Named, running: Operation) -> None:
             rent = f"{quantities.dollars(found['usd_per_device_hour'])} a device-hour"
             span = trust(found)
             cost = quantities.dollars(found["usd_per_mtok"])
-            card(f"{way.capitalize()}, all on output", cost,
+            card(f"{way.capitalize()}, 1M tokens out", cost,
                  f"80 %: {span}" if span else rent,
                  page_text("cost of output", rent=rent, load=named["load"]))  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",

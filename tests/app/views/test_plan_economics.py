@@ -8,7 +8,7 @@ from tests.app.pages import cards, charts, opened, shown
 def test_a_rented_system_has_prices_a_day_and_energy():
     app = shown("plan", part="Economics", batch=32, engine="vllm")
     assert not app.exception and not app.error
-    assert {"Rented, all on output", "Served", "Power per device", "Energy per token"} <= set(
+    assert {"Rented, 1M tokens out", "Served", "Power per device", "Energy per token"} <= set(
         cards(app)
     )
     assert len(charts(app)) == 5
@@ -19,7 +19,7 @@ def test_an_owned_device_and_an_api_are_compared():
         "plan", part="Economics", batch=32, economics_capex="30000.0", economics_api_out="1.0"
     )
     assert not app.exception and not app.error
-    assert "Owned, all on output" in cards(app)
+    assert "Owned, 1M tokens out" in cards(app)
     assert any("breaks even" in text.value for text in app.markdown)
 
 
@@ -46,7 +46,7 @@ def test_the_price_is_that_of_the_same_users_on_page_overview():
     asked = {"batch": 32, "engine": "vllm"}
     economics = cards(shown("plan", part="Economics", **asked))
     overview = cards(shown("answer", concurrency=32, engine="vllm"))
-    assert economics["Rented, all on output"] == overview["Cost per 1M tokens"]
+    assert economics["Rented, 1M tokens out"] == overview["Cost per 1M tokens"]
 
 
 def test_an_account_of_a_trace_is_refused_in_one_sentence():
