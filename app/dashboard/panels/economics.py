@@ -110,7 +110,7 @@ def show(setup: Setup, named: Named) -> None:
     """Draw the results of the prices."""
     running = Operation(**named["operation"])
     if running.status != "ok":
-        st.warning(f"This load cannot be served: {running.message}.",
+        st.warning(f"This load cannot be served: {plain(running.message)}.",
                    icon=":material/warning:")  # fmt: skip
     if not math.isfinite(running.requests_per_s):
         return
