@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 import typer
 
 from app.commands import add_command
-from genz_core.errors import RidgelineError
+from genz_core.errors import RidgelineError, file_problem
 
 #: Module of `app.commands` of each command, in the order that --help lists them; each has a
 #: function of the command's name, or `register(cli)`.
@@ -138,7 +138,7 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(1) from None
     except OSError as error:
-        _refuse(f"{error.filename or 'a file'}: {error.strerror or error}")
+        _refuse(f"{error.filename or 'a file'}: {file_problem(error)}")
     raise SystemExit(code)
 
 

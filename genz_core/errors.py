@@ -49,6 +49,13 @@ def taking(instead: Mapping[str, str]) -> Iterator[None]:
         _INSTEAD.reset(token)
 
 
+def file_problem(error: Exception) -> str:
+    """Why a file cannot be read, after its name in a sentence: "x.yaml: no such file"."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    return getattr(error, "strerror", None) or str(error)
+
+
 class RidgelineError(Exception):
     """Base of every error that a user can cause; the dashboard shows its text unchanged."""
 

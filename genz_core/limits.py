@@ -8,9 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from genz_core.errors import InvalidValue
+
+
+def brief(value: object) -> str:
+    """A value as quoted in an error, at most 60 characters: numbers plain, also those that are
+    typed as text, other texts in quotes.
+    """
+    text = f"{value:.15g}" if isinstance(value, float) else repr(value)
+    if isinstance(value, str):
+        with suppress(ValueError):
+            float(value)
+            text = value.strip()
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +36,8 @@ class Limit:
 
     def sentence(self, name: str, typed: object) -> str:
         """The error message: the given value, and the allowed range."""
-        shown = f"{typed:.15g}" if isinstance(typed, float) else " ".join(str(typed).split())
-        shown = shown if len(shown) <= 40 else f"{shown[:40]}…"
         return (
-            f"{name} = {shown}: give a whole number from {self.least:,} to {self.most:,} "
+            f"{name} = {brief(typed)}: give a whole number from {self.least:,} to {self.most:,} "
             f"({self.words})"
         )
 

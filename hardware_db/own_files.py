@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError, file_problem
 from hardware_db import yaml_document
 from hardware_db.data_folder import data_folders, dated_files
 
@@ -81,7 +81,7 @@ def read_text(path: Path, label: str = "it") -> str:
             raw = file.read(yaml_document.MAX_BYTES + 1)
         return raw.decode("utf-8")
     except OSError as error:
-        raise InvalidValue(f"{label} cannot be read ({error.strerror})") from None
+        raise InvalidValue(f"{label}: {file_problem(error)}") from None
     except UnicodeDecodeError:
         raise InvalidValue(f"{label} is not UTF-8 text") from None
 

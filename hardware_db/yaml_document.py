@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 
 MAX_BYTES = 256 * 2**10
 MAX_DEPTH = 12
@@ -55,8 +55,7 @@ def read(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES + 1).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InvalidValue(f"cannot read {path}: {why}") from None
+        raise InvalidValue(f"{path}: {file_problem(error)}") from None
     return parse(text, path.name)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 from genz_core.limits import LIMITS, checked_size
 from genz_core.serving.simulation.draws import lognormal_lengths
 
@@ -77,7 +77,7 @@ def _lines(file: Path) -> list[str]:
             raise InvalidValue(f"{file.name} is larger than {_MOST_BYTES >> 20} MiB; split it")
         return file.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise InvalidValue(f"{file} cannot be read: {error.strerror}") from None
+        raise InvalidValue(f"{file}: {file_problem(error)}") from None
     except UnicodeDecodeError:
         raise InvalidValue(f"{file.name} is not UTF-8 text; give JSONL") from None
 

@@ -21,13 +21,13 @@ def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
 
     api: prices of an API by kind, drawn as a further group; empty if there is none.
     """
-    kinds = {"in": "usd_per_mtok_in", "cached": "usd_per_mtok_cached", "out": "usd_per_mtok_out",
-             "blended": "usd_per_mtok_blended"}  # fmt: skip
+    kinds = {"input": "usd_per_mtok_in", "cached input": "usd_per_mtok_cached",
+             "output": "usd_per_mtok_out", "in and out": "usd_per_mtok_blended"}  # fmt: skip
     named = {way: {kind: found[column] for kind, column in kinds.items()}
              for way, found in ways.items()}  # fmt: skip
     if api:
         named["API"] = dict(api)
-    figure = blank(look, "Cost per million tokens", 150 + 4 * 24 * (len(named) + 1))
+    figure = blank(look, "Cost per million tokens, split by time", 150 + 4 * 24 * (len(named) + 1))
     for at, (way, costs) in enumerate(named.items()):
         color = look.rest if way == "API" else look.classes[at]
         shown = [quantities.dollars(value) for value in costs.values()]

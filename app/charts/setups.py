@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.charts.breakdown import bar_end_s, bar_label, error_bars, stacked_bars
 from app.charts.figure import Figure
@@ -12,6 +13,9 @@ from app.decide.comparison import HEADLINES, Figures, best
 from app.scenario.intervals import Ranged
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MILLISECOND
+
+#: Ratio of the largest to the smallest value from which an axis is logarithmic.
+_WIDE = 20.0
 
 
 def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
@@ -35,7 +39,10 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
         trace["error_x"] = interval_reach(known.values(), scale, look, 4)
     figure.add_trace(trace)
     ticks = "~s" if about.unit == "tok/s" else "~g"
-    return lay_bars(figure, look, "", bottom=36, top=40, rangemode="tozero", tickformat=ticks)
+    values = [one.value for one in known.values()]
+    wide = bool(values) and max(values) > _WIDE * min(values) > 0.0
+    axis: dict[str, Any] = {"type": "log"} if wide else {"rangemode": "tozero"}
+    return lay_bars(figure, look, "", bottom=36, top=40, tickformat=ticks, **axis)
 
 
 def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], look: Look) -> Figure:

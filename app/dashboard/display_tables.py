@@ -116,6 +116,10 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+#: Width of the names of operators [px]: of "post_attention_norm".
+_OPERATOR_WIDTH = 138
+
+
 def operator_columns() -> dict[str, Any]:
     """Streamlit's configuration of the columns of `operator_rows`."""
     number = st.column_config.NumberColumn
@@ -123,7 +127,7 @@ def operator_columns() -> dict[str, Any]:
                for head, (_, unit, words) in _OPERATORS.items() if unit}  # fmt: skip
     return numbers | {
         "id": None,
-        "name": st.column_config.TextColumn("operator", pinned=True),
+        "name": st.column_config.TextColumn("operator", pinned=True, width=_OPERATOR_WIDTH),
         "share": number("share", format="percent", width=60, help=_OPERATORS["share"][2]),
         "of bound": st.column_config.ProgressColumn(
             "of bound", format="percent", min_value=0, max_value=1, width=72,

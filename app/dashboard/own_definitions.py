@@ -17,7 +17,7 @@ import model_registry
 from app.dashboard import visitor
 from app.dashboard.widgets import say_error
 from app.scenario.setup import Setup
-from app.wording.markdown import plain
+from app.wording.markdown import plain, with_code
 from genz_core.errors import InvalidValue, RidgelineError
 from model_registry.finding.gguf import MAGIC
 from model_registry.finding.gguf_config import gguf_config
@@ -153,7 +153,7 @@ def ask_button(model: str) -> None:
     )  # fmt: skip
     asked, message = st.session_state.get(_ERROR, ("", ""))
     if asked == model:
-        st.error(plain(message), icon=":material/error:")
+        st.error(with_code(message), icon=":material/error:")
 
 
 def _ask(model: str) -> None:

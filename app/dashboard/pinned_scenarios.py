@@ -51,6 +51,8 @@ def _pin() -> None:
     setup = st.session_state.get("setup")
     if isinstance(setup, Setup):
         _save([*pinned_scenarios(), setup.changed()])
+        count = len(pinned_scenarios())
+        st.toast(f"Pinned: {count} of {MOST}. Page Compare shows them.", icon=":material/keep:")
 
 
 def remove(place: int) -> None:

@@ -16,6 +16,7 @@ from app.dashboard.page_texts import page_text
 from app.question import groups, literals
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS, in_group
+from genz_core.errors import InvalidValue
 
 #: Shown for an empty text, whose value is left to the checkpoint or the engine.
 AUTO = "as checkpoint"
@@ -155,6 +156,19 @@ def _shown(name: str, value: Any) -> Any:
     if value in (None, ""):
         return _text(one)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def refused_in_address() -> list[str]:
+    """The errors of all values in the address that their parameters refuse."""
+    said = []
+    for name in controls():
+        text = st.query_params.get(name, "")
+        try:
+            if text:
+                literals.value(PARAMETERS[name], _stated(PARAMETERS[name], text))
+        except InvalidValue as error:
+            said.append(str(error))
+    return said
 
 
 def drawer(

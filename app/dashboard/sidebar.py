@@ -24,7 +24,13 @@ from app.dashboard import (
 from app.dashboard.does_not_fit import runnable
 from app.dashboard.load_curves import Load, as_batch, load_of, under
 from app.dashboard.page_texts import page_text
-from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
+from app.dashboard.question_form import (
+    DEFAULT_ENGINE,
+    control,
+    drawer,
+    refused_in_address,
+    set_controls,
+)
 from app.dashboard.widgets import say_each
 from app.line.presets import PRESETS
 from app.line.words import short
@@ -34,9 +40,9 @@ from app.scenario.description import setup_words
 from app.scenario.gate import meaningless_for
 from app.scenario.scenario import Resolved, find_system
 from app.scenario.setup import Setup
-from app.wording.markdown import plain
+from app.wording.markdown import plain, with_code
 from genz_core import Estimate
-from genz_core.errors import RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.models.model_kinds import check_generates
 
 
@@ -53,8 +59,9 @@ def sidebar() -> None:
             own_definitions.ask_button(model)
             chosen = _scenario(model, system)
         except RidgelineError as error:
-            st.session_state["setup"] = error
-            st.error(plain(error))
+            said = dict.fromkeys((str(error), *refused_in_address()))
+            st.session_state["setup"] = error if len(said) == 1 else InvalidValue("; ".join(said))
+            st.error(with_code("; ".join(said)))
             return
         st.session_state["setup"] = own_definitions.attach(Setup(chosen))
         st.page_link("views/upload.py", label="Upload a file", icon=":material/upload_file:")
@@ -140,7 +147,7 @@ def say_unread(resolved: Resolved) -> None:
 
 def stop(error: RidgelineError) -> NoReturn:
     """Show an error as its sentence and end the page."""
-    st.error(plain(error), icon=":material/error:")
+    st.error(with_code(error), icon=":material/error:")
     near_names.near_buttons(error)
     st.caption("Change the scenario in the sidebar to see this page.")
     st.stop()

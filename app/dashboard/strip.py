@@ -27,7 +27,7 @@ from app.question import literals, verbs
 from app.question.parameters import PARAMETERS
 from app.question.question import LOADS, STANDARD, Question
 from app.scenario.setup import Setup
-from app.wording.markdown import plain, unbroken
+from app.wording.markdown import plain, unbroken, with_code
 from genz_core.errors import RidgelineError
 
 #: The verb of each page, by address; other pages have no strip.
@@ -179,7 +179,7 @@ def _box() -> None:
     refused = st.session_state.get(_REFUSED)
     if refused is None:
         return
-    st.error(plain(str(refused)), icon=":material/error:")
+    st.error(with_code(refused), icon=":material/error:")
     if isinstance(refused, NotUnderstood):
         with st.container(horizontal=True):
             for at, one in enumerate(refused.unread):

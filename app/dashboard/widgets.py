@@ -10,7 +10,7 @@ import streamlit as st
 from app.charts import parity
 from app.charts.figure import Figure
 from app.dashboard import export
-from app.wording.markdown import plain
+from app.wording.markdown import with_code
 from genz_core.errors import InvalidValue, RidgelineError
 
 Points = Sequence[dict[str, Any]]
@@ -50,7 +50,7 @@ def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bo
 
 def say_error(error: object) -> None:
     """Draw an error as its sentence."""
-    st.error(plain(error), icon=":material/error:")
+    st.error(with_code(error), icon=":material/error:")
 
 
 def say_each(
@@ -64,7 +64,7 @@ def say_each(
     draw, more: Streamlit's function, and its arguments.  form: what stands around each text.
     """
     for text in texts:
-        draw(form.format(plain(text)), **more)
+        draw(form.format(with_code(text)), **more)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ from typing import Any
 
 from app.wording import quantities
 
+_DAYS_A_MONTH = 365.0 / 12.0
+
 
 def trust(found: Mapping[str, Any]) -> str:
     """The 80 % interval of the cost per million output tokens, "" without one, and where the
@@ -27,7 +29,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
         f"{quantities.percent(running['prefill_share'])} of its time on prompts"
     )
     if running["status"] != "ok":
-        yield f"warning: {running['status']}"
+        yield f"warning: {running['message']}"
     for way, found in named["ways"].items():
         span = f" ({trust(found)})" if trust(found) else ""
         yield (
@@ -43,6 +45,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"  {name}: {quantities.percent(day['utilisation'])} used, "
                 f"{quantities.dollars(day['usd'])} a day, "
+                f"{quantities.dollars(day['usd'] * _DAYS_A_MONTH)} a month, "
                 f"{quantities.dollars(day['usd_per_mtok_blended'])} per million tokens of input "
                 "and output"
             )

@@ -31,8 +31,8 @@ class Operation:
     prefill pool.  prefill_share: share of their time that prompts take; share of their cost, where
     there is a prefill pool.  cached_ratio: time of a cached prompt token over that of an uncached
     one.  compute, memory, links: utilisation, 0 to 1.  tdp_w: NaN where not stated.
-    status: "ok" or a reason code.  dearer, cheaper: relative cost of a token at the ends of the
-    throughput's 80 % interval, NaN where not validated.
+    status: "ok" or a reason code; message: its sentence.  dearer, cheaper: relative cost of a token
+    at the ends of the throughput's 80 % interval, NaN where not validated.
     """
 
     requests_per_s: float
@@ -46,6 +46,7 @@ class Operation:
     links: float
     tdp_w: float
     status: str
+    message: str
     cheaper: float
     dearer: float
 
@@ -73,7 +74,7 @@ def operation(resolved: Resolved) -> Operation:
     return Operation(
         tokens / osl, demand.lengths(s).prompt, osl, int(np.ravel(served.devices)[0]), share,
         _cached_ratio(reader), *use, float(served_rows.mean_device(resolved).tdp_w or math.nan),
-        str(served.status[0]), *ends,
+        str(served.status[0]), served.messages.get(0, ""), *ends,
     )  # fmt: skip
 
 

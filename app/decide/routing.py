@@ -16,7 +16,7 @@ from app.question.query import Query
 from app.scenario import results
 from app.scenario.gate import experts_of
 from app.scenario.scenario import find_model
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 from genz_core.models.routing import busiest_rank, checked_counts
 from genz_core.types import Array
 
@@ -76,11 +76,13 @@ def read_statistics(path: Path) -> Array:
     """`read_counts` of a file.
 
     Raises:
-        InvalidValue: a file that is no text; else as `read_counts`.
+        InvalidValue: a file that cannot be read or is no text; else as `read_counts`.
     """
     try:
         return read_counts(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
+    except OSError as error:
+        raise InvalidValue(f"{path}: {file_problem(error)}") from None
+    except UnicodeDecodeError:
         raise InvalidValue(f"{path} cannot be read as text: give a CSV or JSON file") from None
 
 

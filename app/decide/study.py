@@ -23,6 +23,7 @@ from app.question.query import Sources, ask
 from app.scenario import results
 from app.scenario.scenario import find_system
 from genz_core.errors import InvalidValue, RidgelineError, UnknownName
+from genz_core.limits import brief
 from model_registry.finding.sources import find_checkpoint
 
 _AXES = ("chips", "formats", "techniques")
@@ -134,7 +135,7 @@ def _chip(changes: Mapping[str, Any]) -> Chip:
 
 def _number(name: str, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidValue(f"{name} = {value!r}: give a number")
+        raise InvalidValue(f"{name} = {brief(value)}: give a number")
     return value
 
 

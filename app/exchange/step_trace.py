@@ -16,7 +16,7 @@ from app.question.query import Query
 from app.scenario import results
 from app.scenario.results import Estimate
 from app.scenario.summary import step_of
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 from genz_core.graphs import Op
 from genz_core.steps.step import StepEstimate
 
@@ -168,7 +168,7 @@ def read_file(path: Path) -> dict[str, Any]:
             raise InvalidValue(f"{path} is larger than {_LONGEST // 2**20} MiB")
         content = path.read_bytes()
     except OSError as error:
-        raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
+        raise InvalidValue(f"{path}: {file_problem(error)}") from None
     return document(content)
 
 

@@ -17,10 +17,10 @@ from app.planning.space import choices, devices
 from app.planning.targets import Target
 from app.question import fleets, literals
 from app.question.extras import read_extras
-from app.question.parameter import brief
 from app.question.query import Query, Sources, ask
 from app.scenario.scenario import find_system
 from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.limits import brief
 from genz_core.systems import System
 
 KEYS = (*fleets.FLEET, "question", "machines", "models")

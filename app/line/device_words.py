@@ -25,20 +25,24 @@ _WHICH = ("cheapest", "cheaper", "best", "which", "what")
 _SEARCHED = 64
 #: Most devices in one line.
 _MOST = 65_536
-_TIMES_AFTER = re.compile(r"[x×](\d{1,5})")
-_GLUED = re.compile(r"(\d+)[x×](.*)")
+_TIMES_AFTER = re.compile(r"(.*?)[x×*:](\d{1,5})")
+_GLUED = re.compile(r"(\d+)[x×*](.*)")
 _DEGREE = re.compile(r"(tp|pp|dp|ep|cp|moe_tp|moe-tp)(\d+)", re.I)
 
 
 def count(rest: Sequence[str], stated: Stated) -> int:
     """Read a number of devices: "8 h100", "up to 8 x h100", "2 to 8 gpus", "8xh100", "2 nodes of 8
-    h100", "2x8 h100", and "x8" or "x 8" after the name of a system.
+    h100", "2x8 h100", "h100:8", and "x8" or "x 8" after the name of a system.
     """
-    if glued := _TIMES_AFTER.fullmatch(joined(rest)):
-        stated.say_devices(int(glued[1]), int(glued[1]))
-        return 1
-    if joined(rest) in _TIMES and (after := _whole(joined(rest, 1, 1))):
-        stated.say_devices(after, after)
+    if after := _TIMES_AFTER.fullmatch(joined(rest)):
+        most = int(after[2])
+        if found := _before_system([after[1]], most, most, 0, stated):
+            return found
+        if not after[1]:
+            stated.say_devices(most, most)
+            return 1
+    if joined(rest) in _TIMES and (most := _whole(joined(rest, 1, 1))):
+        stated.say_devices(most, most)
         return 2
     start = next((n for words in _UP_TO if joined(rest, n := len(words.split())) == words), 0)
     least, rest = (1 if start else 0), rest[start:]
@@ -112,7 +116,7 @@ def _before_system(rest: Sequence[str], least: int, most: int, taken: int, state
         return 0
     stated.say_devices(least, most)
     stated.say_named(found[1])
-    return taken + found[0]
+    return taken + found[0] + (joined(rest, 1, found[0]) in DEVICES)
 
 
 def _whole(word: str) -> int:

@@ -13,10 +13,10 @@ from app.line.line_parser import read
 from app.line.sentence import left_open, sentence, words
 from app.question import literals
 from app.question.extras import extras_of
-from app.question.parameter import brief
 from app.question.query import Query, Sources, ask
 from app.question.question import LOADS
 from genz_core.errors import InvalidValue
+from genz_core.limits import brief
 
 if TYPE_CHECKING:
     from genz_core.validity import OnError

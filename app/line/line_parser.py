@@ -13,6 +13,7 @@ from app.line.presets import MOST_OF_SHORTLIST, SHORTLIST, SHORTLIST_NOTE
 from app.line.stated_words import Stated
 from app.line.unread import Unread, not_understood
 from app.line.verb import ASKED, suggested
+from app.line.vocabulary import usual
 from app.line.words import joined, words
 from app.question.parameters import PARAMETERS
 from genz_core.errors import InvalidValue
@@ -42,6 +43,7 @@ _RULES: tuple[Rule, ...] = (
     parameter_words.name,
     parameter_words.choice,
     target_words.asked_figure,
+    parameter_words.verb,
     parameter_words.filler,
 )
 
@@ -55,7 +57,7 @@ def read(text: str) -> Line:
     """
     if len(text) > LONGEST:
         raise InvalidValue(f"the line has {len(text):,} characters: give at most {LONGEST:,}")
-    found = words(text)
+    found = usual(words(text))
     named = joined(found) if joined(found) in ASKED else ""
     stated, unread = _stated(found[1:] if named else found)
     values = stated.values()
@@ -63,7 +65,7 @@ def read(text: str) -> Line:
         values |= {"system": SHORTLIST}
         stated.notes.append(SHORTLIST_NOTE)
         stated.devices = stated.devices or (1, MOST_OF_SHORTLIST)
-    verb = named or suggested(values, stated.searches)
+    verb = named or suggested(values, stated.searches, stated.verb)
     given = device_words.with_devices(values, stated.devices, verb)
     ordered = {name: given[name] for name in PARAMETERS if name in given}
     return Line(

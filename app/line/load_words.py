@@ -11,13 +11,16 @@ from app.line.presets import PRESETS
 from app.line.stated_words import Stated
 from app.line.vocabulary import NUMBERS, RATES, UNITS
 from app.line.words import is_number, joined, split_unit
+from app.question.parameters import PARAMETERS
 
-_RENT = re.compile(r"\$([\d.]+)(?: ?/ ?| per | an? )(?:h|hr|hour|gpu-hour)")
+_RENT = re.compile(r"(?:(?:price|rent) )?\$([\d.]+)(?: ?/ ?| per | an? )(?:h|hr|hour|gpu-hour)")
 #: A number such as "10,000".
 _GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
+#: A number such as "1.000", in countries where a point groups digits: one thousand users.
+_POINTS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _MOST = ("how many", "max", "maximum", "most", "maximum number of", "largest number of")
-_HITS = r"(cached|reused|hits?|(prefix )?cache( hits?)?( rate)?|prefix hits?)"
-_SHARE = re.compile(rf"(?P<first>[\d.]+) ?% {_HITS}|(cached|prefix) (?P<last>[\d.]+) ?%")
+_HITS = r"(cached|reused|(prefix )?(cache )?hits?( rate)?|(prefix )?cache( rate)?|prefix caching)"
+_SHARE = re.compile(rf"(?P<first>[\d.]+) ?% {_HITS}|({_HITS}|prefix) (?P<last>[\d.]+ ?%|0?\.\d+)")
 
 
 def preset(rest: Sequence[str], stated: Stated) -> int:
@@ -33,7 +36,7 @@ def preset(rest: Sequence[str], stated: Stated) -> int:
 def lengths(rest: Sequence[str], stated: Stated) -> int:
     """Read prompt and output lengths: "2k/500", "2k / 500"."""
     for count in (1, 3):
-        both = joined(rest, count).split("/")
+        both = re.split(r"[/+→]", joined(rest, count))
         if len(both) == 2 and all(map(is_number, both)):
             for name, text in zip(("isl", "osl"), both, strict=True):
                 stated.say_text(name, text)
@@ -45,7 +48,8 @@ def cached(rest: Sequence[str], stated: Stated) -> int:
     """Read the cached share of prompts: "90% cached", "90 % prefix cache hits", "prefix 90%"."""
     for count in (6, 5, 4, 3, 2):
         if match := _SHARE.fullmatch(joined(rest, count)):
-            stated.say_text("prefix_hits", f"{match['first'] or match['last']}%")
+            share = f"{match['first']}%" if match["first"] else match["last"]
+            stated.say_text("prefix_hits", share.replace(" ", ""))
             return count
     return 0
 
@@ -90,4 +94,6 @@ def rent(rest: Sequence[str], stated: Stated) -> int:
 
 
 def _say_quantity(number: str, unit: str, stated: Stated) -> None:
+    if PARAMETERS[UNITS[unit]].kind == "whole" and _POINTS.fullmatch(number):
+        number = number.replace(".", "")
     stated.say_text(UNITS[unit], f"{number}{RATES.get(unit, '')}")

@@ -74,12 +74,22 @@ def _whole(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> Named |
     text = " ".join(words)
     if len(words) == 1 and number_format(text):
         return Named({"weights": text})
+    if len(words) > 1 and words[-1].casefold() == "x":
+        return None  # "tpu v7 x 4"
     one_system = fold(text) in hardware_db.spellings()
     others = any(map(_is_something, words[1:])) or number_format(words[0])
     if len(words) > 1 and not one_system and others:
-        return None  # words of two names
+        return _version(words)
     kinds: tuple[Callable[[str], Named | None], ...] = (_engine, _system, _model)
     return next((found for kind in kinds if (found := kind(text))), None)
+
+
+def _version(words: tuple[str, ...]) -> Named | None:
+    """The model whose version is also the name of a system: "minimax m2"; None for two names."""
+    first, second = words if len(words) == 2 else ("", "")
+    if not second or number_format(second) or _whole((first,), frozenset()):
+        return None
+    return _model(f"{first} {second}")
 
 
 def _is_something(word: str) -> bool:
@@ -120,12 +130,16 @@ def _system(text: str) -> Named | None:
         note = hardware_db.system_files.note(text)
     except RidgelineError:
         return None
+    if note and (":" in text or ("cpu" in text.casefold().split() and record.kind != "cpu")):
+        return None  # "h100:8" devices; the integrated GPU of a "ryzen cpu"
     return Named({"system": record.id}, note)
 
 
 def _model(text: str) -> Named | None:
     if is_number(text) or not re.search("[a-zA-Z]", text):
         return None
+    if re.search(r" \d{3,}$", text):
+        return None  # "deepseek v3 1000" users
     latest = versions_of(text)
     if latest:
         others = f", not {' or '.join(latest[1:3])}" if latest[1:] else ""

@@ -7,21 +7,25 @@ from collections.abc import Sequence
 
 from app.line import names
 from app.line.stated_words import Stated
+from app.line.verb import WORDS
 from app.line.vocabulary import FILLERS, choices, parameters
 from app.line.words import folded, is_number, joined, unquoted
+from app.question import groups
 from app.question.parameter import Parameter
+from app.question.parameters import in_group
 from app.question.verbs import VERBS
 from genz_core.errors import InvalidValue
 
 #: Most words of a parameter's name, other name or label.
 _MOST_WORDS = 4
+_FORMATS = in_group(groups.FORMATS)
 _SEARCHED = ("engine", "engines", "layout", "degrees", "devices", "shape")
 
 
 def option(rest: Sequence[str], stated: Stated) -> int:
-    """Read a parameter with its value: "name=value", "--name value", "--name=value"."""
+    """Read a parameter with its value: "name=value", "name:value", "--name value"."""
     word = rest[0]
-    name, equals, value = word.partition("=")
+    name, equals, value = word.partition("=" if "=" in word else ":")
     if not equals and not word.startswith("--"):
         return 0
     one = parameters().get(folded(name.lstrip("-")))
@@ -65,7 +69,16 @@ def _is_value(one: Parameter, word: str) -> bool:
     """Whether a word can be the value of the parameter before it."""
     if one.numeric:
         return any(map(str.isdigit, word))
+    if one.name in _FORMATS:
+        return _is_choice(one, word)
     return bool(word) and word not in FILLERS
+
+
+def _is_choice(one: Parameter, word: str) -> bool:
+    """Whether a word is one of a parameter's choices, or a number format where it takes one."""
+    if one.name in _FORMATS:
+        return bool(names.number_format(word))
+    return bool(word) and word in one.choices
 
 
 def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:
@@ -89,14 +102,18 @@ def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:
 
 
 def counted(rest: Sequence[str], stated: Stated) -> int:
-    """Read a number, then its parameter: "256 max-num-seqs", "2 images"."""
+    """Read a value, then its parameter: "256 max-num-seqs", "fp8 kv cache", "eagle speculation"."""
     word = joined(rest)
-    if not is_number(word.removesuffix("%")):
-        return 0
     for count in range(_MOST_WORDS, 0, -1):
         text = folded(joined(rest, count, 1))
         one = parameters().get(text) if text else None
-        if one is not None and one.numeric:
+        if one is None:
+            continue
+        if one.numeric:
+            fits = is_number(word.removesuffix("%"))
+        else:  # in "fp8 kv bf16" the value follows its parameter
+            fits = _is_choice(one, word) and not _is_choice(one, joined(rest, 1, count + 1))
+        if fits:
             stated.say_text(one.name, word)
             return count + 1
     return 0
@@ -129,6 +146,14 @@ def any_of(rest: Sequence[str], stated: Stated) -> int:
         stated.searches = True
         return 2
     return 0
+
+
+def verb(rest: Sequence[str], stated: Stated) -> int:
+    """Read a word that asks for the answer of another verb: "monthly"."""
+    if joined(rest) not in WORDS:
+        return 0
+    stated.verb = WORDS[joined(rest)]
+    return 1
 
 
 def filler(rest: Sequence[str], _stated: Stated) -> int:

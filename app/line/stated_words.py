@@ -22,7 +22,7 @@ class Stated:
     searches: whether the verb has to choose among values.  notes: how ambiguous names were
     interpreted.  speed: output tokens/s of all users together, None if not stated.
     any_system: whether the best of usual systems is wanted.  asks_users: whether the largest number
-    of users is.
+    of users is.  verb: the one that a word of `app.line.verb.WORDS` asks for, "" for none.
     """
 
     given: dict[str, Any] = field(default_factory=dict)
@@ -33,6 +33,7 @@ class Stated:
     speed: float | None = None
     any_system: bool = False
     asks_users: bool = False
+    verb: str = ""
 
     def value(self, one: Parameter, text: str) -> Any:
         """A value of a parameter from its text, several of them as a tuple.

@@ -4,7 +4,8 @@ Functions of words: as in `app.line.load_words`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 from app.line.stated_words import Stated
 from app.line.words import is_number, joined
@@ -12,34 +13,46 @@ from app.planning.targets import Figure, figure, parse_targets
 from app.question import literals
 from genz_core.errors import InvalidValue
 
-_BELOW, _ABOVE = ("<", "<=", "under", "below", "within"), (">", ">=", "over", "above")
+#: Signs of a target by the words for them.
+_SIGNS: Mapping[str, str] = {
+    **{sign: sign for sign in ("<", "<=", ">", ">=")},
+    **dict.fromkeys(("under", "below", "within", "less than", "at most", "max", "maximum"), "<"),
+    **dict.fromkeys(("over", "above", "more than", "at least", "min", "minimum"), ">"),
+}
+#: Names of figures that only a line knows.
+_CALLED: Mapping[str, str] = {
+    **dict.fromkeys(("time to first token", "first token"), "ttft"),
+    **dict.fromkeys(("time per output token", "itl", "inter-token latency", "per token",
+                     "inter token latency"), "tpot"),
+    **dict.fromkeys(("latency", "end to end latency", "end-to-end latency"), "e2e"),
+    "p99 latency": "e2e_p99", "p95 latency": "e2e_p95", "p90 latency": "e2e_p90",
+}  # fmt: skip
+#: Most words of a figure and of a sign.
+_MOST_WORDS, _SIGN_WORDS = 4, 2
 _TIME_UNITS = ("ms", "s", "us")
 _TIME = re.compile(r"[\d.]+(ms|us|s)")
 #: Most words of a wanted speed.
 _SPEED_WORDS = 10
 _SPEED = re.compile(
-    r"(?P<number>[\d.]+(e\d+)?[kmgt]?i?) ?(?P<scale>thousand |million |billion )?"
+    r"((at least|min|minimum|over|above|>=?) )?(?P<number>[\d.]+(e\d+)?[kmgt]?i?) ?"
     r"((output |generated )?(tokens?|toks?|t)( ?/ ?| per | a )"
     r"(?P<time>seconds?|sec|s|minutes?|min|hours?|h|day)|tps)"
-    r"(?P<user>( ?/ ?| per | a | for each | for every )(user|request|client)| each)?(?= |$)"
+    r"(?P<user>( ?/ ?| per | a | for each | for every )(user|request|client|u)| each)?(?= |$)"
 )
-_SCALES = {"": 1.0, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def target(rest: Sequence[str], stated: Stated) -> int:
     """Read a target: "p99 tpot < 30 ms", "tpot p99 under 30ms", "usd_per_mtok<0.4"."""
-    for count in (2, 1):
-        name, sign = _figure(joined(rest, count)), joined(rest, 1, count)
-        if name is None or sign not in (*_BELOW, *_ABOVE):
+    for count, width in product(range(_MOST_WORDS, 0, -1), range(_SIGN_WORDS, 0, -1)):
+        name, sign = _figure(joined(rest, count)), _SIGNS.get(joined(rest, width, count))
+        if name is None or sign is None:
             continue
-        value = joined(rest, 1, count + 1)
-        unit = joined(rest, 1, count + 2)
+        value = joined(rest, 1, count + width)
+        unit = joined(rest, 1, count + width + 1)
         apart = unit in _TIME_UNITS and is_number(value)
-        compared = ">" if sign in _ABOVE else "<"
-        text = f"{name.name} {sign if sign[0] in '<>' else compared} {value}"
-        _say_target(f"{text}{unit if apart else ''}", stated)
-        return count + 2 + apart
+        _say_target(f"{name.name} {sign} {value}{unit if apart else ''}", stated)
+        return count + width + 1 + apart
     return 0
 
 
@@ -72,7 +85,7 @@ def _time(words: Sequence[str]) -> int:
 
 def _latency(words: Sequence[str]) -> tuple[int, str]:
     """The number of first words that name a latency, and its name; (0, "") if they name none."""
-    for count in (2, 1):
+    for count in range(_MOST_WORDS, 0, -1):
         found = _figure(joined(words, count))
         if found is not None and found.latency:
             return count, found.name
@@ -87,8 +100,7 @@ def speed(rest: Sequence[str], stated: Stated) -> int:
     if not match or not is_number(match["number"]):
         return 0
     number = float(literals.number(match["number"]))
-    scale = _SCALES[(match["scale"] or "").strip()]
-    wanted = number * scale / _SECONDS[(match["time"] or "s")[0]]
+    wanted = number / _SECONDS[(match["time"] or "s")[0]]
     if match["user"]:
         _say_target(f"interactivity > {wanted:.6g}", stated)
     else:
@@ -98,7 +110,7 @@ def speed(rest: Sequence[str], stated: Stated) -> int:
 
 def asked_figure(rest: Sequence[str], _stated: Stated) -> int:
     """Skip the name of a figure that the line asks for, such as "ttft": every answer has it."""
-    return next((count for count in (3, 2, 1) if _figure(joined(rest, count))), 0)
+    return next((count for count in range(_MOST_WORDS, 0, -1) if _figure(joined(rest, count))), 0)
 
 
 def _say_target(text: str, stated: Stated) -> None:
@@ -109,6 +121,6 @@ def _say_target(text: str, stated: Stated) -> None:
 def _figure(words: str) -> Figure | None:
     """The figure that the words mean, None if they mean none."""
     try:
-        return figure(words) if words else None
+        return figure(_CALLED.get(words, words.removesuffix(" latency"))) if words else None
     except InvalidValue:
         return None

@@ -19,6 +19,7 @@ from model_registry.finding.loading import names as model_names
 _EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "any": ("any engine", "any layout"),
     "batch": ("batch 32",),
+    **dict.fromkeys(("speculative", "speculation"), ("eagle", "mtp", "ngram")),
     **dict.fromkeys(("cpu", "cpus"), ("epyc-9654", "xeon-6980p")),
     **dict.fromkeys(("max", "maximum", "most", "users", "user", "requests"), ("64 users", "20/s")),
     **dict.fromkeys(DEVICES, ("8 h100", "h100, h200, b200")),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from app.planning import demand
-from app.question.parameter import brief
 from app.question.parameters import PARAMETERS
 from app.question.query import Query
 from app.question.question import Question
@@ -16,7 +15,7 @@ from app.scenario.gate import experts_of
 from app.scenario.scenario import SystemSource
 from genz_core.errors import InvalidValue
 from genz_core.graphs import Model
-from genz_core.limits import LIMITS
+from genz_core.limits import LIMITS, brief
 from genz_core.systems import System
 from genz_core.types import Array, Parallelism
 

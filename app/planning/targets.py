@@ -203,18 +203,23 @@ def judged(targets: Iterable[Target], osl: float) -> tuple[Target, ...]:
     return tuple(one for one in targets if osl > 1.0 or not one.figure.between_tokens)
 
 
-def verdicts(targets: Iterable[Target], figures: Mapping[str, float | None]) -> Iterator[str]:
+def verdicts(
+    targets: Iterable[Target], figures: Mapping[str, float | None], *, missed: bool = False
+) -> Iterator[str]:
     """Whether a simulation's figures meet targets, a sentence per target on a figure that it has.
 
-    figures: by column; the mean of a latency as `ttft_mean_s`.
+    figures: by column; the mean of a latency as `ttft_mean_s`.  missed: only of missed targets.
     """
     for target in targets:
         figure = target.figure
         of_all = figure.latency and not figure.percentile
         value = figures.get(f"{figure.latency}_mean_s" if of_all else figure.column)
-        if value is not None:
+        if value is None:
+            continue
+        met = bool(target.met(np.asarray(value)))
+        if not (met and missed):
             name = f"Mean {figure.title}" if of_all else figure.title
-            verdict = "meets" if target.met(np.asarray(value)) else "misses"
+            verdict = "meets" if met else "misses"
             yield f"{name} is {figure.shown(value)} and {verdict} its target ({target.limit})."
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from app.question.parameter import Parameter, brief
+from app.question.parameter import Parameter
 from genz_core.errors import InvalidValue
-from genz_core.limits import LIMITS
+from genz_core.limits import LIMITS, brief
 
 _NUMBER = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(ki|mi|gi|k|m|g|b)?", re.I)
 _FACTORS = {
@@ -20,7 +20,13 @@ _FACTORS = {
 _UNITS: Mapping[str, Mapping[str, float]] = {
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0, "h": 3600.0},
     "µs": {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
-    "1/s": {"/s": 1.0, "/min": 1.0 / 60.0, "/h": 1.0 / 3600.0, "/day": 1.0 / 86_400.0},
+    "1/s": {
+        "/s": 1.0,
+        "/min": 1.0 / 60.0,
+        "/h": 1.0 / 3600.0,
+        "/day": 1.0 / 86_400.0,
+        "/month": 12.0 / (365.0 * 86_400.0),
+    },
     "%": {"%": 1.0},
     "W": {"w": 1.0, "kw": 1e3},
     "years": {"y": 1.0, "years": 1.0},

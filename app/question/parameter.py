@@ -6,7 +6,7 @@ from dataclasses import Field, dataclass, field
 from typing import Any, Literal
 
 from genz_core.errors import InvalidValue
-from genz_core.limits import LIMITS
+from genz_core.limits import LIMITS, brief
 
 Kind = Literal["whole", "number", "truth", "text", "list"]
 _KEY = "parameter"
@@ -128,7 +128,7 @@ class Parameter:
         kind = "a whole number" if self.kind == "whole" else "a number"
         limit = LIMITS.get(self.name)
         if limit and self.kind == "whole" and limit.least == self.least:
-            return limit.sentence(self.name, value if value != "" else "''")
+            return limit.sentence(self.name, value)
         start = f"above {self.least:,g}" if self.above else f"from {self.least:,g}"
         end = "" if math.isinf(self.most) else f" to {self.most:,.15g}"
         if 0.0 < round(self.most + _OPEN) - self.most <= _OPEN:
@@ -146,12 +146,6 @@ class Parameter:
             allowed = ", ".join(choice or '""' for choice in self.choices if choice)
             raise InvalidValue(f"{self.name} = {brief(value)}: choose {allowed}")
         return known[word]
-
-
-def brief(value: Any) -> str:
-    """A value as quoted in an error, at most 60 characters."""
-    text = f"{value:.15g}" if isinstance(value, float) else repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def parameter(

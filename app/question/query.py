@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from app.question import literals
-from app.question.parameter import Parameter, brief
+from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.question import LOADS, Question
 from app.question.validity import refuse_contradictions, refuse_meaningless
 from app.question.verbs import LEFT_OUT, VERBS, parameters_of, refusal
 from genz_core.errors import InvalidValue
+from genz_core.limits import brief
 from genz_core.types import Array
 
 #: Function that resolves the text of a model or a system: names only, or also files of this

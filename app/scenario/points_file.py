@@ -23,7 +23,7 @@ from app.scenario.served_rows import deployed, served
 from app.scenario.summary import messages
 from genz_core import Parallelism, Workload, decode_step
 from genz_core.common.cells import spreadsheet_cell
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError, file_problem
 from genz_core.limits import checked_size
 from genz_core.models.speculative import steps_per_token
 from genz_core.types import Array
@@ -105,11 +105,8 @@ def read(source: Path) -> list[Row]:
                     "system, isl, osl, and one of batch, concurrency or rate"
                 )
             return [_stripped(row, at) for at, row in enumerate(reader, start=1)]
-    except FileNotFoundError:
-        raise InvalidValue(f"cannot read {source}: no such file") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InvalidValue(f"cannot read {source}: {why}") from None
+        raise InvalidValue(f"{source}: {file_problem(error)}") from None
 
 
 def _stripped(row: Mapping[str | None, Any], number: int) -> Row:

@@ -28,6 +28,7 @@ from genz_core.common.memo import ByIdentity
 from genz_core.deployment import as_server, deploy
 from genz_core.errors import InvalidValue
 from genz_core.graphs import Model
+from genz_core.limits import brief
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.serving.load_checks import real_lengths
 from genz_core.serving.options import Options
@@ -245,7 +246,7 @@ def _usd(value: Any) -> float:
         usd = math.nan
     if not 0.0 < usd <= _MOST_USD:
         raise InvalidValue(
-            f"price = {str(value)[:40]!r}: give US dollars per hour, above 0 to {_MOST_USD:,}, as "
+            f"price = {brief(value)}: give US dollars per hour, above 0 to {_MOST_USD:,}, as "
             '"h200=3.5"'
         )
     return usd

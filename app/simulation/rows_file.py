@@ -15,7 +15,7 @@ from app.scenario import points_file
 from app.simulation.executor import Where, outcomes
 from app.simulation.points import COLUMNS, Row, digest, simulate_row
 from genz_core.common.progress import Cancel, Progress, never, silent
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 
 _WRITE_EVERY_S = 5.0
 
@@ -107,7 +107,7 @@ def _known(target: Path) -> dict[str, Row]:
             reader = csv.DictReader(handle)
             header, rows = reader.fieldnames, list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidValue(f"cannot read {target}: {error}") from None
+        raise InvalidValue(f"{target}: {file_problem(error)}") from None
     if header is None:
         return {}
     if tuple(header) != COLUMNS:

@@ -21,7 +21,7 @@ import numpy as np
 
 from genz_core.common.progress import Cancel, Cancelled, never
 from genz_core.common.short_repr import clipped, listed
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 from genz_core.serving.simulation import Requests
 from genz_core.types import Array
 
@@ -72,7 +72,7 @@ def read(path: Path, count: int = 0, cancelled: Cancel = never) -> Trace:
         with path.open("rb") as file:
             return parse(file, path.name, count, cancelled)
     except OSError as error:
-        raise InvalidValue(f"{path}: the trace cannot be read: {error.strerror or error}") from None
+        raise InvalidValue(f"{path}: {file_problem(error)}") from None
 
 
 def parse(file: BinaryIO, name: str, count: int = 0, cancelled: Cancel = never) -> Trace:
@@ -105,7 +105,7 @@ def read_lengths(path: Path) -> Array:
             for _, (line, row) in zip(range(MOST_REQUESTS), _rows(file, path.name), strict=False):
                 columns.add(line, row)
     except OSError as error:
-        raise InvalidValue(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise InvalidValue(f"{path}: {file_problem(error)}") from None
     return columns.lengths()
 
 

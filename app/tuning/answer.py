@@ -17,6 +17,7 @@ from app.tuning.space import Setting, Space, space
 from app.tuning.study import Record, opened
 from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue
+from genz_core.limits import brief
 
 REPORT, POINTS = "report.md", "points.csv"
 _SIMULATOR = "the simulator"
@@ -98,7 +99,7 @@ def _given(found: Space, row: Mapping[str, Any]) -> tuple[Setting, Outcome]:
     values |= {n: v for n, v in setting.items() if n not in PARAMETERS}
     for name, figure in figures.items():
         if not isinstance(figure, (int, float)) or isinstance(figure, bool) or not figure > 0:
-            raise InvalidValue(f"{str(name)[:40]} = {figure!r}: give a number above 0")
+            raise InvalidValue(f"{str(name)[:40]} = {brief(figure)}: give a number above 0")
     if status == "measured" and found.goal.name not in figures:
         raise InvalidValue(f"a measured run has no {found.goal.name}: give this figure")
     at = found.at(values)

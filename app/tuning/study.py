@@ -20,7 +20,7 @@ from app.question.parameters import PARAMETERS
 from app.question.query import Query
 from app.tuning.outcome import Outcome, outcome_of
 from app.tuning.space import Setting
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 
 _STUDY, _RUNS, _RUN = "study.json", "runs", "run.json"
 
@@ -118,7 +118,7 @@ def opened(folder: Path | None, query: Query, goal: str, server: str) -> Study:
         _refuse_another(folder, kept, wanted)
         return Study(folder, _records(folder))
     except OSError as error:
-        raise InvalidValue(f"{error.filename or folder}: {error.strerror or error}") from None
+        raise InvalidValue(f"{error.filename or folder}: {file_problem(error)}") from None
 
 
 def _read(file: Path) -> Any:

@@ -21,6 +21,8 @@ _REACHING = re.compile(
 )
 _TAG = re.compile(r"(?<=<)(?=\S)")
 _MARKUP = re.compile(r"([\\`*\[\]<>$~|]|:(?=[a-zA-Z])|(?<!\w)_|_(?!\w)|&(?=#?\w))")
+#: Words in backticks, as `plain` writes them.
+_CODE = re.compile(r"\\`([^`]+)\\`")
 #: Line starts that would make a heading, a rule or a list.
 _LINE_MARK = re.compile(r"^(\d*)(#+(?=\s|$)|[-+=](?=[\s=-]|$)|(?<=\d)[.)](?=\s|$))")
 
@@ -31,6 +33,11 @@ def plain(text: object) -> str:
     if len(line) > LONGEST:
         line = f"{line[:LONGEST]} …"
     return _LINE_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", _REACHING.sub(_BREAK, line)))
+
+
+def with_code(text: object) -> str:
+    """`plain`, but words in backticks, such as a command in an error, are shown as code."""
+    return _CODE.sub(lambda found: "`" + re.sub(r"\\(.)", r"\1", found[1]) + "`", plain(text))
 
 
 def without_links(document: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from genz_core.errors import InvalidValue, UnknownModel
+from genz_core.errors import InvalidValue, UnknownModel, file_problem
 from model_registry.finding.catalog import shipped_model, shipped_models
 from model_registry.finding.gguf import MAGIC
 from model_registry.finding.gguf_config import gguf_config
@@ -84,7 +84,7 @@ def json_object(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         value = json.loads(_text(source) if isinstance(source, Path) else source)
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValue(f"{label} cannot be read: {error}") from None
+        raise InvalidValue(f"{label}: {file_problem(error)}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidValue(
             f"{label} is not valid JSON ({error}); give the whole config.json"

@@ -20,7 +20,7 @@ from typing import Any
 
 from genz_core.common.installation import pip_install
 from genz_core.common.progress import Cancel, Progress, never, silent
-from genz_core.errors import MeasurementError
+from genz_core.errors import MeasurementError, file_problem
 from profilers.collect.measured_model import first_line, libraries, pick_device
 
 _MOST_PROMPTS = 1_000_000
@@ -97,7 +97,7 @@ def read_prompts(path: Path) -> list[Prompt]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise MeasurementError(f"{path} cannot be read: {error}") from None
+        raise MeasurementError(f"{path}: {file_problem(error)}") from None
     kept = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not kept or len(kept) > _MOST_PROMPTS:
         raise MeasurementError(f"{path} holds {len(kept)} prompts; give 1 to {_MOST_PROMPTS}")

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from genz_core.errors import ReportError
+from genz_core.errors import ReportError, file_problem
 from profilers.operators.attribution import DEFAULT_PHASES, PhasePattern, attribute
 from profilers.readers import (
     ncu_csv,
@@ -75,7 +75,7 @@ def read_report(
     except MemoryError:
         raise ReportError(sentence(called, "the report is too large for memory")) from None
     except OSError as error:
-        raise ReportError(sentence(called, f"cannot be opened ({error.strerror})")) from None
+        raise ReportError(sentence(called, file_problem(error))) from None
     except _UNFORESEEN as error:
         raise ReportError(sentence(called, f"{UNFORESEEN} ({type(error).__name__})")) from error
     report = dataclasses.replace(report, kernels=with_readable_names(report.kernels))
@@ -159,8 +159,8 @@ def _reader(file: Path) -> Reader:
     """
     if file.is_dir() and nsys_staged.is_parquet_folder(file):
         return nsys_staged.read_parquet_folder
-    if not file.is_file():
-        raise ReportError("no such file" if not file.exists() else "not a file")
+    if file.exists() and not file.is_file():
+        raise ReportError("not a file")
     with file.open("rb") as opened:
         magic = opened.read(64)
     if not magic:

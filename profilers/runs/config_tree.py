@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 
 Tree = dict[str, Any]
 FieldPath = tuple[str, ...]
@@ -33,7 +33,7 @@ def read_tree(path: Path) -> Tree:
             raise InvalidValue(f"{path.name} is larger than a run file")
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
+        raise InvalidValue(f"{path}: {file_problem(error)}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InvalidValue(f"{path.name} is not YAML: {reason}") from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from genz_core.errors import ReportError
+from genz_core.errors import ReportError, file_problem
 from profilers.readers import sentence
 from profilers.readers.csv_tables import breaks_off
 from profilers.serving_results import (
@@ -184,7 +184,7 @@ def read_results(
     except MemoryError:
         raise ReportError(sentence(called, "the result is too large for memory")) from None
     except OSError as error:
-        raise ReportError(sentence(called, f"cannot be opened ({error.strerror})")) from None
+        raise ReportError(sentence(called, file_problem(error))) from None
     except _UNFORESEEN as error:
         problem = f"the result is damaged in a way that no reader foresaw ({type(error).__name__})"
         raise ReportError(sentence(called, _with_name(content, problem))) from error
@@ -209,8 +209,8 @@ def read_many(paths: Iterable[str | os.PathLike[str]]) -> list[ServingMeasuremen
 
 def _read(content: Content) -> list[ServingMeasurement]:
     file = content.path
-    if not file.is_file():
-        raise ReportError("no such file" if not file.exists() else "not a file")
+    if file.exists() and not file.is_file():
+        raise ReportError("not a file")
     if not content.head.strip():
         raise ReportError("the file is empty")
     chosen = _named(content)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from genz_core.errors import InvalidValue
-from genz_core.limits import LIMITS, MOST_SECONDS, checked_duration, checked_size
+from genz_core.limits import LIMITS, MOST_SECONDS, brief, checked_duration, checked_size
 from tests.rules import for_every
 
 
@@ -24,6 +24,16 @@ def test_what_is_no_whole_number_is_refused_in_a_short_sentence(value: object) -
     with pytest.raises(InvalidValue, match=r"--batch = .*give a whole number") as refused:
         checked_size("batch", value, "--batch")
     assert len(str(refused.value)) < 160
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [(0, "0"), (1.2, "1.2"), ("1.2", "1.2"), ("nan", "nan"), ("many", "'many'"), ("", "''")],
+)
+def test_a_refused_number_stands_plain_however_it_is_typed_and_a_text_in_quotes(
+    typed: object, shown: str
+) -> None:
+    assert brief(typed) == shown
 
 
 @for_every([0.0, -1.0, math.nan, math.inf, MOST_SECONDS + 1])

@@ -89,9 +89,9 @@ def test_a_file_anywhere_is_loaded_by_its_path(tmp_path):
     assert hardware_db.load(path).slug == "my-card"
     with pytest.raises(UnknownSystem):
         hardware_db.load(str(path))
-    with pytest.raises(InvalidValue, match=r"missing\.yaml cannot be read \(No such file"):
+    with pytest.raises(InvalidValue, match=r"missing\.yaml: no such file"):
         hardware_db.load(tmp_path / "missing.yaml")
-    with pytest.raises(InvalidValue, match="cannot be read"):
+    with pytest.raises(InvalidValue, match=r"\.yaml: no such file"):
         hardware_db.load(tmp_path / ".yaml")
 
 

@@ -72,7 +72,7 @@ def test_a_line_without_a_length_is_named(tmp_path, line, message):
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(InvalidValue, match=r"none\.jsonl cannot be read"):
+    with pytest.raises(InvalidValue, match=r"none\.jsonl: no such file"):
         read_sizes([tmp_path / "none.jsonl"], 4)
     binary = tmp_path / "binary.jsonl"
     binary.write_bytes(b"\xff\xfe\x00")

@@ -12,7 +12,7 @@ import app
 from app.commands.library.servers import EVERYWHERE
 from app.rights import ACCESS_LOG, VARIABLE, Rights
 from genz_core.common.installation import environment, pip_install_extra
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 from hardware_db.data_folder import users_folder
 
 _QUIET = {
@@ -46,7 +46,9 @@ def check_login(secrets: Path) -> None:
     try:
         auth = tomllib.loads(secrets.read_text(encoding="utf-8")).get("auth")
     except (OSError, ValueError) as error:
-        raise InvalidValue(f"{secrets} cannot be read as a file of secrets: {error}") from None
+        raise InvalidValue(
+            f"{secrets} cannot be read as a file of secrets: {file_problem(error)}"
+        ) from None
     stated = auth if isinstance(auth, dict) else {}
     if missing := [name for name in _OF_A_LOGIN if name not in stated]:
         raise InvalidValue(f"{secrets} has no {', '.join(missing)} in its section [auth]")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, file_problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -101,7 +101,9 @@ def tokens_of(file: Path | None) -> dict[str, str]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise InvalidValue(f"{file} cannot be read as a file of tokens: {error}") from None
+        raise InvalidValue(
+            f"{file} cannot be read as a file of tokens: {file_problem(error)}"
+        ) from None
     found: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].split()

@@ -13,7 +13,7 @@ from app.commands.measured import compare_results
 from app.commands.measured.import_ import phase_patterns, print_checks
 from app.commands.question_options import Extra, Given, of_verb
 from app.wording import quantities
-from genz_core.errors import InvalidValue, ReportError
+from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
 
 if TYPE_CHECKING:
@@ -63,12 +63,10 @@ def compare(
     import profilers
     from app.measuring.comparison import compare_asked
 
-    if missing := next((file for file in files if not file.exists()), None):
-        raise ReportError(f"{missing}: no such file")
-    if "model" not in given:
-        raise typer.BadParameter("Missing option '--model'")
     patterns = phase_patterns(phase or [])
     reports = profilers.read_reports(files, phases=patterns)
+    if "model" not in given:
+        raise typer.BadParameter("Missing option '--model'")
     compared = compare_asked(
         reports, asked, fill=fill, phase=as_, steps=_steps(steps or []), patterns=patterns
     )

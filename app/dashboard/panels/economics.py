@@ -110,7 +110,7 @@ def show(setup: Setup, named: Named) -> None:
     """Draw the results of the prices."""
     running = Operation(**named["operation"])
     if running.status != "ok":
-        st.warning(f"This load cannot be served: {plain(running.status)}.",
+        st.warning(f"This load cannot be served: {plain(running.message)}.",
                    icon=":material/warning:")  # fmt: skip
     if not math.isfinite(running.requests_per_s):
         return
@@ -139,7 +139,8 @@ def _cards(named: Named, running: Operation) -> None:
         for way, found in named["ways"].items():
             rent = f"{quantities.dollars(found['usd_per_device_hour'])} a device-hour"
             span = trust(found)
-            card(f"{way.capitalize()}, 1M tokens out", quantities.dollars(found["usd_per_mtok"]),
+            cost = quantities.dollars(found["usd_per_mtok"])
+            card(f"{way.capitalize()}, 1M tokens out", cost,
                  f"80 %: {span}" if span else rent,
                  page_text("cost of output", rent=rent, load=named["load"]))  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",
@@ -167,7 +168,8 @@ def _charts(question: Question, named: Named, running: Operation) -> dict[str, A
     if ways:
         first, tokens = next(iter(ways.values())), running.isl + running.osl
         request = first["api"]["usd_per_request"] if first["api"] else 0.0
-        api = {"in": question.api_in, "out": question.api_out, "blended": request / tokens * 1e6}
+        api = {"input": question.api_in, "output": question.api_out,
+               "in and out": request / tokens * 1e6}  # fmt: skip
         figures["prices"] = charts.token_prices(ways, api if request else {}, look)
         figures["api"] = charts.against_api(ways, running.requests_per_s, request, tokens, look)
         rates = model.day_rates(running, question).tolist()
@@ -192,8 +194,8 @@ def _tables(ways: Named) -> None:
                 COLUMNS["utilisation"].head: quantities.percent(day["utilisation"]),
                 COLUMNS["replicas"].head: low if low == high else f"{low} to {high}",
                 "A day": quantities.dollars(day["usd"]),
-                "$/Mtok, input and output": quantities.dollars(day["usd_per_mtok_blended"]),
-                "$/Mtok, output only": quantities.dollars(day["usd_per_mtok"]),
+                "$/Mtok in and out, over the day": quantities.dollars(day["usd_per_mtok_blended"]),
+                "$/Mtok out, over the day": quantities.dollars(day["usd_per_mtok"]),
             })  # fmt: skip
     draw_table(rows, "economics_day_table")
     for way, found in ways.items():

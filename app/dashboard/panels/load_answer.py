@@ -1,6 +1,6 @@
 """The answer for a load: its figures, their causes, and latency over loads with targets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,7 @@ from app.dashboard.load_curves import Load, as_batch
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.dashboard.widgets import say_each
-from app.planning.targets import Target, judged, parse_targets
+from app.planning.targets import Target, judged, parse_targets, verdicts
 from app.scenario.encoder_figures import of_kind
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -40,6 +40,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     with st.grid(4, min_column_width=150, key="cards"):
         _cards(resolved, row, load.words, fits)
     if fits:
+        say_each(_missed(setup, row), st.warning, icon=":material/target:")
         st.markdown(unbroken(_causes(setup, row)))
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     bounds = latency_bounds(setup)
@@ -76,6 +77,16 @@ def _cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) ->
     figure_card(column.head, column.words(row[column.name]), trust, meaning, fits=fits)
     if fits:
         cost_card(resolved, row, load)
+
+
+def _missed(setup: Setup, row: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence on each target that the load's figures miss."""
+    targets = judged(parse_targets(", ".join(setup.scenario.target)), setup.scenario.osl)
+    figures = {**row, "usd_per_mtok": row["usd_per_million_tokens"]}
+    for name in ("ttft", "tpot", "e2e"):
+        figures[f"{name}_mean_s"] = row[f"{name}_s"]
+        figures[f"{name}_p50_s"] = row.get(f"{name}_median_s")
+    return verdicts(targets, figures, missed=True)
 
 
 def _causes(setup: Setup, row: Mapping[str, Any]) -> str:

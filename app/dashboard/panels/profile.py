@@ -18,7 +18,7 @@ from app.dashboard.widgets import one_of, say_each
 from app.measuring import comparison
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
-from app.wording.markdown import chart_text, plain
+from app.wording.markdown import chart_text, plain, with_code
 from app.wording.quantities import GIGABYTE, TERA
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import RidgelineError
@@ -72,17 +72,17 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
     of_identity, of_sums = st.columns(2, gap="medium")
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        st.subheader("Findings", anchor=False)
         findings = st.container()
         priced, comparison = None, None
         try:
             priced = report_pricing(list(reports.values()))
             comparison = comparison_of(priced)
         except RidgelineError as error:
-            st.caption(f"Not compared with a prediction: {plain(error)}")
+            st.caption(f"Not compared with a prediction: {with_code(error)}")
         show_classes(report)
     if priced and comparison:
         with findings:
+            st.subheader("Findings", anchor=False)
             show_findings(priced, comparison, lambda finding: look_at(report, finding))
     with of_identity:
         facts = priced.identity if priced else identity_of(report)

@@ -96,7 +96,8 @@ def _show(setup: Setup, answer: Run) -> None:
     q = answer.question
     load = plain(answer.drawn.name) if q.kind == "trace" else load_words(q)
     hits = page_text("hits of prompts", **named) if named["cached_share"] else ""
-    st.caption(page_text("simulated", load=load, hits=hits, **named))
+    window = "" if answer.simulation.counted.all() else ", start and end left out"
+    st.caption(page_text("simulated", load=load, hits=hits, window=window, **named))
     say_each(answer.refusals, st.warning, icon=":material/warning:")
     targets = judged(parse_targets(", ".join(setup.scenario.target)), setup.scenario.osl)
     say_each(verdicts(targets, named))

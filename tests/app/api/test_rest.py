@@ -124,7 +124,7 @@ def test_numbers_may_be_typed(api):
     listed = asked(api, "estimate", model=MODEL, isl=4096, batch=["1", 8, "1e1"])["rows"]
     assert listed == typed
     said = refused(api, "estimate", model=MODEL, isl="4 thousand")["message"]
-    assert said.startswith("isl = 4 thousand: give a whole number from 1 to 100,000,000")
+    assert said.startswith("isl = '4 thousand': give a whole number from 1 to 100,000,000")
 
 
 def test_a_fleet_is_that_of_the_python_module(api):

@@ -181,7 +181,7 @@ def test_every_number_has_a_limit():
         ("simulate", {"trace": "arrival_s,input_tokens,output_tokens\n1e300,10,20\n"}, "1e300"),
         ("plan", {"trace": ""}, "trace"),
         ("simulate", {"rate": 1, "lengths": [[1e18, 10]]}, "isl = 1000000000000000000"),
-        ("economics", {"concurrency": 1, "price": 1e30}, "price = '1e+30'"),
+        ("economics", {"concurrency": 1, "price": 1e30}, "price = 1e+30"),
         ("serve", {"concurrency": "1e18"}, "concurrency = 1e18"),
         ("sweep", {"batch": {"from": 1, "to": 1e18, "step": 1}}, "is not a range"),
     ],

@@ -134,7 +134,7 @@ def test_a_sweep_prices_every_combination_and_its_frontier_is_a_part():
         (("estimate", "gpt2", "--batch", "-4"), "batch = -4"),
         (("estimate", "gpt2", "--weights", "fp7"), "unknown precision"),
         (("estimate",), "name a model"),
-        (("estimate", "--points", "absent.csv"), "cannot read"),
+        (("estimate", "--points", "absent.csv"), "absent.csv: no such file"),
         (("sweep", "gpt2", "--batch", "8:1:x2"), "batch '8:1:x2': give"),
         (("sweep", "gpt2", "--batch", "nan"), "batch = nan: give"),
         (("sweep", "gpt2", "--isl", "8:inf:x2"), "isl '8:inf:x2': give"),

@@ -53,7 +53,7 @@ def test_what_visitors_may_do_needs_a_shared_server(ridgeline: Callable[..., Res
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, "No such file"),
+        (None, "secrets.toml cannot be read as a file of secrets: no such file"),
         ("[auth", "cannot be read as a file of secrets"),
         ("", "has no redirect_uri, cookie_secret, client_id, client_secret, server_metadata_url"),
         (AUTH.replace("cookie_secret", "cookie"), "has no cookie_secret in its section"),

@@ -131,7 +131,7 @@ def test_a_file_that_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
         (("calibrate", "machine", "--output", "a.md"), "give both"),
         (("measure", "sweep", "TINY", "--phases", "lunch"), "unknown phase 'lunch'"),
         (("measure", "sweep", "TINY", "--batches", "x"), "batches = 'x': give"),
-        (("measure", "sweep", "TINY", "--batches", "0.2"), "batches = '0.2': give a whole number"),
+        (("measure", "sweep", "TINY", "--batches", "0.2"), "batches = 0.2: give a whole number"),
         (("measure", "sweep", "TINY", "--batches", ""), "batches = '': give"),
         (
             ("measure", "sweep", "TINY", "--batches", "1:99:1", "--lengths", "1:99:1"),
@@ -143,7 +143,7 @@ def test_a_file_that_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
         (("measure", "ranks", "TINY", "--tp", "65"), "tp = 65: give a whole number"),
         (("runs", "start", "model=gpt2", "sweep.batches=1", "ranks.tp=2"), "choose one of them"),
         (("runs", "start", "model=gpt2", "sweep.batches=1", "profile=nsys"), "choose one of them"),
-        (("measure", "infer", "nowhere", "no-file.txt"), "cannot be read"),
+        (("measure", "infer", "nowhere", "no-file.txt"), "no-file.txt: no such file"),
         (("collect", "nsys", "TINY", "--capture", "all"), "unknown capture 'all'"),
         (("collect", "nsys", "TINY", "--capture", "nvtx"), "needs the name of a range"),
         (("collect", "top-kernels", "TINY"), 'no "traceEvents"'),

@@ -90,7 +90,7 @@ def test_options_reach_the_engine(answer):
     [
         ((), "no load is given"),
         (("--concurrency", 4, "--rate", 2), "not concurrency and rate"),
-        (("--trace", "absent.csv"), "absent.csv: the trace cannot be read"),
+        (("--trace", "absent.csv"), "absent.csv: no such file"),
         (("--concurrency", 4, "--router", "nearest"), "choose least_loaded, round_robin"),
         (("--concurrency", 4, "--requests-file", "r.xlsx"), "ends in .csv or .parquet"),
         (("--concurrency", 4, "--requests-file", "nowhere/r.csv"), "nowhere is not a folder"),
@@ -102,7 +102,7 @@ def test_options_reach_the_engine(answer):
         (("--concurrency", 4, "--speculation", "mtp"), "no multi-token-prediction layers"),
         (("--concurrency", 4, "--prefill-tp", 2), "prefill_tp without a prefill pool"),
         (("--concurrency", 4, "--measured", "absent.json"), "absent.json: no such file"),
-        (("--points", "absent.csv", "--output", "o.csv"), "cannot read absent.csv"),
+        (("--points", "absent.csv", "--output", "o.csv"), "absent.csv: no such file"),
         (("--points", "absent.csv"), "--output"),
     ],
 )

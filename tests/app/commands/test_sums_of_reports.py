@@ -55,7 +55,9 @@ def test_a_report_that_fails_a_sum_teaches_nothing(ridgeline, own_data, doubled)
     assert not list(own_data.rglob("mine*"))
 
 
-@pytest.mark.parametrize("command", ["compare", "import", "guard", "calibrate runs"])
+@pytest.mark.parametrize(
+    "command", ["compare", "import", "guard", "calibrate runs", "fleet", "study", "chakra"]
+)
 def test_a_file_that_is_not_there_is_said_before_anything_is_asked(ridgeline, command):
     said = str(ridgeline(*command.split(), "absent.json").exception)
-    assert "absent.json" in said and "no such file" in said and "Errno" not in said
+    assert said == "absent.json: no such file"

@@ -165,7 +165,7 @@ def test_targets_are_typed_as_one_says_them():
 
 @pytest.mark.parametrize(
     ("typed", "said"),
-    [("x", "x"), ("1.5", "1.5"), ("1e9", "1e9"), ("0", "0"), ("-2", "-2"),
+    [("x", "'x'"), ("1.5", "1.5"), ("1e9", "1e9"), ("0", "0"), ("-2", "-2"),
      ("65537", "65537")],
 )  # fmt: skip
 def test_a_degree_that_is_no_whole_number_is_refused_with_its_text(typed: str, said: str):

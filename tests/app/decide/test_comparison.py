@@ -115,3 +115,10 @@ def test_what_nothing_validates_is_never_the_best():
              "c": {"tpot_s": unknown}}  # fmt: skip
     assert comparison.best(table, "tpot_s") == "a"
     assert comparison.best({"a": {"tpot_s": known}, "c": {"tpot_s": unknown}}, "tpot_s") is None
+
+
+@pytest.mark.parametrize(("slow", "kind"), [(0.5, "log"), (0.15, None)])
+def test_values_far_apart_have_a_logarithmic_axis(slow: float, kind: str | None):
+    table = table_of(fast=0.01, slow=slow)
+    axis = charts.headline(table, "ttft_s", style.LIGHT).document()["layout"]["xaxis"]
+    assert axis.get("type") == kind

@@ -136,7 +136,7 @@ def test_plotly_reads_the_charts(look):
     named = of(**TERMS)
     ways = named["ways"]
     figures = [
-        charts.token_prices(ways, {"in": 0.2, "out": 0.6, "blended": 0.28}, look),
+        charts.token_prices(ways, {"input": 0.2, "output": 0.6, "in and out": 0.28}, look),
         charts.against_api(ways, 5.0, 3e-4, 1280.0, look),
         charts.day([1.0] * 24, {"always on": [2.0] * 24, "follows the load": [1.0] * 24}, look),
         charts.power_caps(power_caps(account(), operation(account().resolved)), look),
@@ -161,6 +161,17 @@ def test_the_command_prints_what_python_finds():
     running = expected["operation"]
     most = running["tdp_w"] * running["devices"] / running["requests_per_s"] / running["osl"]
     assert f"at most {most:.3g} J" in shown.output
+
+
+@pytest.mark.parametrize("given", [{"concurrency": 64, "tp": 1}, {"rate": 1000.0, "tp": 8}])
+def test_a_load_that_cannot_be_served_has_the_sentence_of_serve(given):
+    words = [f"--{name}={value}" for name, value in given.items()]
+    case = ["meta-llama/Llama-3.1-70B", "--system", "h100", *words]
+    shown = CliRunner().invoke(cli, ["economics", *case]).output
+    (warning,) = (line for line in shown.splitlines() if line.startswith("warning: "))
+    (served_row,) = json.loads(CliRunner().invoke(cli, ["serve", *case, "--json"]).stdout)
+    assert served_row["message"].startswith(warning.removeprefix("warning: "))
+    assert len(warning.split()) > 8 and "_" not in warning
 
 
 def test_host_network_and_site_add_up_and_can_be_stated():

@@ -149,7 +149,7 @@ def test_candidates_of_several_families_keep_their_own():
         ({"devices": (1, 10**9)}, "devices = "),
         ({"devices": "many"}, "devices = 'many'"),
         ({"pools": "split"}, "choose aggregated, disaggregated"),
-        ({"price": "h200=-1"}, "price = '-1'"),
+        ({"price": "h200=-1"}, "price = -1"),
         ({"system": ["h200"] * 65}, "at most 64"),
     ],
 )

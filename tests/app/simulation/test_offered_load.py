@@ -143,7 +143,7 @@ def test_lengths_stay_when_arrivals_change():
         ({"concurrency": 4, "think_s": 3.0}, "give turns above 1"),
         ({"concurrency": 4, "requests": 10**7}, "requests = 10000000"),
         ({"concurrency": 500_000}, "6,500,000 requests are more than"),
-        ({"rate": 1.0, "lengths": "absent.csv"}, "absent.csv: cannot be read"),
+        ({"rate": 1.0, "lengths": "absent.csv"}, "absent.csv: no such file"),
         ({"trace": "t.csv", "turns": 2}, "sessions of its own: leave out turns"),
         ({"concurrency": 4, "seed": -1}, "seed = -1"),
     ],

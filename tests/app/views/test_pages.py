@@ -38,7 +38,7 @@ REFUSED = {
     "unknown system": ({"system": "h1000"}, "unknown system"),
     "unknown precision": ({"weights": "fp7"}, "unknown precision"),
     "indivisible": ({"tp": 3}, "tp 3 does not divide the 32 attention heads"),
-    "no number": ({"tp": "many"}, "tp = many: give a whole number"),
+    "no number": ({"tp": "many"}, "tp = 'many': give a whole number"),
     "zero": ({"tp": 0}, "tp = 0: give a whole number"),
     "model path": ({"model": "../../../../etc/passwd"}, "unknown model"),
     "system path": ({"system": "/etc/hosts.yaml"}, "unknown system"),
@@ -346,3 +346,29 @@ def test_the_command_shown_on_the_overview_names_what_differs_from_the_default()
     assert app.code[0].value == (
         "ridgeline estimate mistralai/Mixtral-8x7B-v0.1 --moe-weights fp8 --tp 2"
     )
+
+
+def test_a_link_with_several_wrong_values_says_all():
+    app = shown("answer", isl=0, tp="many", memory_fraction=7)
+    (said,) = {error.value for error in app.error}
+    for words in ("isl = 0: give", "tp = 'many': give", "memory\\_fraction = 7: give"):
+        assert words.replace("\\_", "_") in said.replace("\\_", "_")
+
+
+def test_a_missed_target_is_said_at_the_figures_and_a_met_one_is_not():
+    app = shown("answer", target="tpot < 5ms, ttft < 10s")
+    (said,) = (one.value for one in app.warning)
+    assert said.startswith("Mean TPOT is") and "misses its target" in said
+
+
+def test_a_pin_says_that_it_worked():
+    app = opened("answer").button(key="pin_answer").click().run()
+    (toast,) = app.toast
+    assert "1 of 4" in toast.value
+
+
+def test_findings_of_a_report_have_a_heading_only_where_there_is_a_prediction():
+    app = shown("upload", upload_samples="One kernel of it (ncu)")
+    assert any("Not compared with a prediction" in one.value for one in app.caption)
+    assert any("`ridgeline import`" in one.value for one in app.caption)
+    assert "Findings" not in [one.value for one in app.subheader]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.wording.markdown import LONGEST, chart_text, plain, unbroken, without_links
+from app.wording.markdown import LONGEST, chart_text, plain, unbroken, with_code, without_links
 
 HOSTILE = [
     "![x](http://host/b.png)", "[click](https://host)", "[a][b]\n[b]: http://host", "<http://host>",
@@ -26,6 +26,7 @@ def read(shown: str) -> str:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_from_outside_reaches_out(text: str) -> None:
     assert not REACHES.search(plain(text))
+    assert not REACHES.search(with_code(text)) and not REACHES.search(with_code(f"``{text}"))
     assert not REACHES.search(without_links(text))
 
 
@@ -45,6 +46,12 @@ def test_a_text_is_one_line_without_invisible_letters_and_of_bounded_length() ->
     assert plain("a\n\n# b\t c") == "a # b c"
     assert plain("a\u202eb\x00") == "a\ufffdb\ufffd"
     assert len(plain("x" * 10**6)) == LONGEST + 2
+
+
+def test_a_command_in_a_sentence_is_code_and_everything_else_literal() -> None:
+    assert with_code("run `calibrate --name a_b`: *now*") == r"run `calibrate --name a_b`: \*now\*"
+    for text in ("one ` alone", "two `` in a row", "a\\` b"):
+        assert read(with_code(text)) == text
 
 
 def test_ordinary_names_stay_as_they_are() -> None:
