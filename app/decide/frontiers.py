@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
@@ -41,6 +41,7 @@ class Curve:
     basis: how well measurements cover each point, see `measured_loads.BASES`.
     measured: loads measured at these lengths, otherwise the nearest at other lengths; at_measured:
     predictions there, with the same columns.  label: name in a chart, "" for the family's.
+    best: what `at_speed` found, by speed and axis.
     """
 
     family: Family
@@ -49,6 +50,7 @@ class Curve:
     measured: tuple[MeasuredLoad, ...]
     at_measured: dict[str, Array]
     label: str = ""
+    best: dict[tuple[float, str], dict[str, float] | None] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -175,8 +177,16 @@ def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | N
         tokens_per_s: least tokens per second of each user.
 
     Returns:
-        Its columns, one number each; None if no load of the family is that fast.
+        Its columns, one number each; None if no load of the family is that fast.  Kept in the
+        curve for the next call.
     """
+    asked = (tokens_per_s, y.name)
+    if asked not in curve.best:
+        curve.best[asked] = _best_at(curve, tokens_per_s, y)
+    return curve.best[asked]
+
+
+def _best_at(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | None:
     tried = _loads_at(curve, tokens_per_s, y)
     if not tried.size:
         return None

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -29,15 +28,12 @@ from app.question.question import LOADS
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.common.memo import ByIdentity
 
 #: Default and largest speed of each user in tokens per second, unless a target states one.
 _USUAL, _FASTEST = 40, 500
 #: Parameters whose values are separate curves; and axes with one question per value.
 _CURVES = ("system", "engine", "weights")
 _OWN_QUESTION = ("model", "engine_version", "use")
-#: The best deployments of curves at speeds.
-_BEST: ByIdentity[dict[str, float] | None] = ByIdentity(48)
 
 
 def show(setup: Setup) -> None:
@@ -135,11 +131,7 @@ def _speed(targets: Any) -> int:
 
 def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     """Draw the table of each curve's best deployment at a speed, the best first."""
-    found = [
-        (curve, _BEST.get(partial(frontiers.at_speed, curve, speed, y), curve,
-                          values=(speed, y.name)))
-        for curve in curves
-    ]  # fmt: skip
+    found = [(curve, frontiers.at_speed(curve, speed, y)) for curve in curves]
     held = [(curve, row, frontiers.reach(row, y)) for curve, row in found if row]
     held.sort(key=lambda one: one[2][0], reverse=not y.smaller)
     known = [at for at, (_, row, _) in enumerate(held) if frontiers.is_validated(row)]
