@@ -60,7 +60,7 @@ def test_a_server_that_counts_nothing_is_noted(printed, tmp_path):
         (("nowhere",), "is not the address of a server"),
         (("http://h", "--concurrency", "0"), "concurrency = 0"),
         (("http://h", "--concurrency", "1:40:1"), "give 32 at most"),
-        (("http://h", "--concurrency", "many"), "concurrency = many"),
+        (("http://h", "--concurrency", "many"), "concurrency = 'many'"),
         (("http://h", "--timeout", "0"), "timeout = 0 s"),
     ],
 )

@@ -61,5 +61,5 @@ def test_what_cannot_be_counted_is_refused():
         ridgeline.ops(SCOUT, images=1)
     with pytest.raises(InvalidValue, match="ops counts from a config"):
         ridgeline.ops(ridgeline.model("gpt2"))
-    with pytest.raises(InvalidValue, match="cached_tokens = a"):
+    with pytest.raises(InvalidValue, match="cached_tokens = 'a'"):
         ridgeline.ops("gpt2", cached_tokens="a")
