@@ -1,7 +1,8 @@
 """The first view of every page is calm: few controls, few words.
 
-A control is what the key Tab stops at; words are those that stand in the view but in charts, icons
-and the cells of tables.
+A control is what the key Tab stops at, but for the button that folds the sidebar: browsers without
+a pointer always show it, others under the pointer.  Words are those that stand in the view but in
+charts, icons and the cells of tables.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ FIRST_VIEW = """() => {
     };
     const focusable = 'a[href], button, input, textarea, summary, [tabindex]';
     const controls = [...document.querySelectorAll(focusable)].filter(
-        one => one.tabIndex >= 0 && !one.disabled && seen(one) && !one.matches('main, section'));
+        one => one.tabIndex >= 0 && !one.disabled && seen(one) && !one.matches('main, section')
+            && !one.closest('[data-testid="stSidebarCollapseButton"]'));
     const names = controls.map(one => one.getAttribute('aria-label') || one.textContent.trim());
     const drawn = 'svg, script, style, noscript, canvas, [role="img"], [data-testid$="Icon"],'
         + '[data-testid="stIconMaterial"]';
