@@ -129,12 +129,24 @@ class _AsItIs(BaseFigure):
         return self._document
 
 
-def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, setup: Setup) -> None:
-    """Draw buttons that save the table, the scenario and every figure, each made at the click."""
+def downloads(
+    name: str,
+    figures: Mapping[str, Figure],
+    table: pd.DataFrame | Sequence[Mapping[str, Any]],
+    setup: Setup,
+) -> None:
+    """Draw buttons that save the table, the scenario and every figure, each made at the click.
+
+    table: also as its rows.
+    """
+
+    def every_row() -> pd.DataFrame:
+        return pd.DataFrame(table)
+
     with st.popover("Export", icon=":material/download:"):
         with st.container(horizontal=True):
-            _save("Table (CSV)", lambda: table_csv(table), f"{name}.csv")
-            _save("Table (JSON)", lambda: table.to_json(orient="records", indent=1),
+            _save("Table (CSV)", lambda: table_csv(every_row()), f"{name}.csv")
+            _save("Table (JSON)", lambda: every_row().to_json(orient="records", indent=1),
                   f"{name}.json")  # fmt: skip
             _save("Question (JSON)", lambda: scenario(setup), "scenario.json",
                   key=f"save {name} scenario.json")  # fmt: skip

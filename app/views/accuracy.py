@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pandas as pd
 import streamlit as st
 
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
@@ -59,7 +58,7 @@ def operators() -> None:
     worst = likely_causes.suspected_series(far)
     titled_table(f"Worst twenty series, {split}", worst, "operator_worst")
     titled_table("Other tools", shipped_errors.peers("operators"), "operator_peers")
-    export.downloads("accuracy-operators", figures, pd.DataFrame(series), setup)
+    export.downloads("accuracy-operators", figures, series, setup)
 
 
 def measured_points_area(area: str) -> None:
@@ -96,7 +95,7 @@ def measured_points_area(area: str) -> None:
     worst = likely_causes.suspected_records(records, measured_points.worst(shown))
     titled_table("Worst twenty", likely_causes.brief(worst), "worst",
                  "Causes suggested by rules, not confirmed.")  # fmt: skip
-    export.downloads(f"accuracy-{area}", figures, pd.DataFrame(shown), setup)
+    export.downloads(f"accuracy-{area}", figures, shown, setup)
 
 
 def one_number() -> None:

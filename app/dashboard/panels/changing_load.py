@@ -118,7 +118,7 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
     _say(document)
     draw_table(_figures_in_words(document["rows"]), "scaling_figures")
     figures = {"replicas": replicas, **tails}
-    export.downloads("changing-load", figures, pd.DataFrame(windows), setup)
+    export.downloads("changing-load", figures, windows, setup)
 
 
 def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

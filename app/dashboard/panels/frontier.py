@@ -6,7 +6,6 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from app.answers.columns import COLUMNS
@@ -115,7 +114,7 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     rows = [row for curve in curves for row in _vertices(curve, axes)]
     with st.expander("All points of the frontiers", icon=":material/table:"):
         draw_table(rows, "frontier_table", height="auto")
-    export.downloads("frontiers", {"frontiers": figure}, pd.DataFrame(rows), setup)
+    export.downloads("frontiers", {"frontiers": figure}, rows, setup)
 
 
 def _speed(targets: Any) -> int:
