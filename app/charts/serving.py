@@ -112,7 +112,8 @@ def draw_targets(
     for words, seconds in limits.items():
         guide_across(figure, seconds, words, look.faint, log=True, end="left")
     if most:
-        what = "users" if load == "concurrency" else "requests/s"
+        users = "user" if most == 1 else "users"
+        what = users if load == "concurrency" else "requests/s"
         guide_upwards(
             figure, most, f"at most {most:,.4g} {what}", look.faint, y=0.0, yanchor="bottom",
             bgcolor=look.paper, **_beside(figure, most),

@@ -41,7 +41,7 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
     ticks = "~s" if about.unit == "tok/s" else "~g"
     values = [one.value for one in known.values()]
     wide = bool(values) and max(values) > _WIDE * min(values) > 0.0
-    axis: dict[str, Any] = {"type": "log"} if wide else {"rangemode": "tozero"}
+    axis: dict[str, Any] = {"type": "log", "dtick": "D2"} if wide else {"rangemode": "tozero"}
     return lay_bars(figure, look, "", bottom=36, top=40, tickformat=ticks, **axis)
 
 

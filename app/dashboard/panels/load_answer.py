@@ -114,7 +114,8 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
         elif beyond:
             said.append(page_text("most by the median", most=most, what=what))
         else:
-            said.append(f"**{most:,.4g} {what}** is the most that meet the targets.")
+            one = what.removesuffix("s") if load.name == "concurrency" and most == 1 else what
+            said.append(f"**{most:,.4g} {one}** is the most that meet the targets.")
         if beyond:
             said.append("For percentiles above the median see part Simulate.")
     return " ".join([*said, page_text("ranges", basis=plain(load_curves.basis(setup)))])

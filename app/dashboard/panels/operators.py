@@ -67,10 +67,18 @@ def chosen_row(phase: str) -> int | None:
 
 
 def total(step: Step) -> str:
-    """How long the step takes, and its operators of that, a sentence of Markdown."""
+    """How long the step takes, and its operators, a sentence of Markdown."""
     whole = intervals.step_latency(step.estimate, step.phase)
-    alone = float(step_of(step.estimate, step.phase).operators_s[:, 0].sum())
-    return page_text("time of a step", phase=step.phase, whole=whole, alone=alone)
+    priced = step_of(step.estimate, step.phase)
+    seconds = float(priced.operators_s[:, 0].sum())
+    alone = quantities.seconds(seconds)
+    operators = f", of which the operators take {alone}"
+    if seconds > whole.value:
+        less = quantities.seconds(-float(priced.learned_s[0]))
+        operators = (
+            f": its operators add up to {alone}, and what measured runs teach takes {less} off"
+        )
+    return page_text("time of a step", phase=step.phase, whole=whole, operators=operators)
 
 
 def operators(step: Step) -> pd.DataFrame:
