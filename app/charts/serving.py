@@ -102,20 +102,18 @@ def throughput_over_interactivity(
 
 
 def draw_targets(
-    figure: Figure, limits: Mapping[str, float], most: float | None, load: str, look: Look
+    figure: Figure, limits: Mapping[str, float], most: float | None, words: str, look: Look
 ) -> None:
     """Draw a horizontal line at each latency target, labelled at the left, where latencies are
     lowest, and a vertical one at the largest load that meets them.
 
-    limits: seconds by label of the target.  most: that load, None or 0 for none.  load: of `LOADS`.
+    limits: seconds by label of the target.  most: that load, None or 0 for none; words: "64 users".
     """
-    for words, seconds in limits.items():
-        guide_across(figure, seconds, words, look.faint, log=True, end="left")
+    for label, seconds in limits.items():
+        guide_across(figure, seconds, label, look.faint, log=True, end="left")
     if most:
-        users = "user" if most == 1 else "users"
-        what = users if load == "concurrency" else "requests/s"
         guide_upwards(
-            figure, most, f"at most {most:,.4g} {what}", look.faint, y=0.0, yanchor="bottom",
+            figure, most, f"at most {words}", look.faint, y=0.0, yanchor="bottom",
             bgcolor=look.paper, **_beside(figure, most),
         )  # fmt: skip
 

@@ -50,7 +50,9 @@ class Curve:
     measured: tuple[MeasuredLoad, ...]
     at_measured: dict[str, Array]
     label: str = ""
-    best: dict[tuple[float, str], dict[str, float] | None] = field(default_factory=dict)
+    best: dict[tuple[float, str], dict[str, float] | None] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @property
     def name(self) -> str:

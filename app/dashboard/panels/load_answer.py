@@ -54,10 +54,11 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     limits = {
         f"{one.figure.title} target {quantities.seconds(one.value)}": one.value for one in bounds
     }
-    serving.draw_targets(figure, limits, most, load.name, export.look())
+    largest = Load(load.name, most or 0.0)
+    serving.draw_targets(figure, limits, most, largest.words, export.look())
     serving.mark_load(figure, load.value, load.words, export.look())
     export.chart(figure, "load-latency")
-    st.caption(_caption(setup, load, bounds, most))
+    st.caption(_caption(setup, bounds, largest))
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
 
 
@@ -104,18 +105,17 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     return f"{said} {limits}; {quantities.advice('it', caches.levers(batch)['decode'], parts)}."
 
 
-def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | None) -> str:
+def _caption(setup: Setup, bounds: Sequence[Target], most: Load) -> str:
     said = []
     if bounds:
-        what = "users" if load.name == "concurrency" else "requests/s"
         beyond = any(one.figure.percentile > 50 for one in bounds)
-        if not most:
+        if not most.value:
+            what = "users" if most.name == "concurrency" else "requests/s"
             said.append(f"No number of {what} is within the targets.")
         elif beyond:
-            said.append(page_text("most by the median", most=most, what=what))
+            said.append(page_text("most by the median", most=most))
         else:
-            one = what.removesuffix("s") if load.name == "concurrency" and most == 1 else what
-            said.append(f"**{most:,.4g} {one}** is the most that meet the targets.")
+            said.append(f"**{most.words}** is the most that meet the targets.")
         if beyond:
             said.append("For percentiles above the median see part Simulate.")
     return " ".join([*said, page_text("ranges", basis=plain(load_curves.basis(setup)))])

@@ -70,15 +70,9 @@ def total(step: Step) -> str:
     """How long the step takes, and its operators, a sentence of Markdown."""
     whole = intervals.step_latency(step.estimate, step.phase)
     priced = step_of(step.estimate, step.phase)
-    seconds = float(priced.operators_s[:, 0].sum())
-    alone = quantities.seconds(seconds)
-    operators = f", of which the operators take {alone}"
-    if seconds > whole.value:
-        less = quantities.seconds(-float(priced.learned_s[0]))
-        operators = (
-            f": its operators add up to {alone}, and what measured runs teach takes {less} off"
-        )
-    return page_text("time of a step", phase=step.phase, whole=whole, operators=operators)
+    alone, less = float(priced.operators_s[:, 0].sum()), -float(priced.learned_s[0])
+    name = "time of a corrected step" if alone > whole.value else "time of a step"
+    return page_text(name, phase=step.phase, whole=whole, alone=alone, less=less)
 
 
 def operators(step: Step) -> pd.DataFrame:

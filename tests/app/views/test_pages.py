@@ -372,3 +372,13 @@ def test_findings_of_a_report_have_a_heading_only_where_there_is_a_prediction():
     assert any("Not compared with a prediction" in one.value for one in app.caption)
     assert any("`ridgeline import`" in one.value for one in app.caption)
     assert "Findings" not in [one.value for one in app.subheader]
+
+
+def test_operators_are_not_said_to_take_more_than_their_step():
+    """Where measured runs correct a step to less than its operators add up to."""
+    app = opened("roofline", model="deepseek-ai/DeepSeek-V3", system="h200", tp=8, ep=8,
+                 engine="sglang", overlap="two_batch", weights="fp8")  # fmt: skip
+    (said,) = (text.value for text in app.markdown if "step takes" in text.value)
+    assert "of which" not in said and "what measured runs teach takes" in said
+    (usual,) = (text.value for text in shown("roofline").markdown if "step takes" in text.value)
+    assert "of which the operators take" in usual
