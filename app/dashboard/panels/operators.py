@@ -71,8 +71,10 @@ def total(step: Step) -> str:
     whole = intervals.step_latency(step.estimate, step.phase)
     priced = step_of(step.estimate, step.phase)
     alone, less = float(priced.operators_s[:, 0].sum()), -float(priced.learned_s[0])
-    name = "time of a corrected step" if alone > whole.value else "time of a step"
-    return page_text(name, phase=step.phase, whole=whole, alone=alone, less=less)
+    figures = {"phase": step.phase, "whole": whole, "alone": alone}
+    if alone > whole.value:
+        return page_text("time of a corrected step", **figures, less=less)
+    return page_text("time of a step", **figures)
 
 
 def operators(step: Step) -> pd.DataFrame:
