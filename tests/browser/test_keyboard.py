@@ -35,8 +35,42 @@ REDRAWN = """async () => {
     draw({parentElement: list.parentElement, data});
 }"""
 
+#: Let the next letter pass unseen, as one that is typed while the component is drawn again.
+UNSEEN = """() => window.addEventListener(
+    'input', event => event.stopImmediatePropagation(), {capture: true, once: true})"""
+
 #: Presses of Tab after which a page counts as impossible to traverse.
 MOST = 120
+
+
+#: What the box of the question holds, where the focus is, and the completions.
+BOX = """() => {
+    const box = document.querySelector('.st-key-question_line input');
+    const lists = [...document.querySelectorAll('#question-words')].map(one => one.outerHTML);
+    return [box && box.value, box && box.ariaExpanded, document.activeElement.outerHTML, lists];
+}"""
+
+
+def offered(page, word: str):
+    """The completion `word` once it is shown."""
+    option = page.get_by_role("option", name=word, exact=True)
+    try:
+        option.wait_for()
+    except Exception as error:
+        raise AssertionError(f"{word!r} is not offered: {page.evaluate(BOX)}") from error
+    return option
+
+
+def opened_box(page) -> None:
+    """Open the box of the question by its button."""
+    page.get_by_role("button", name="Type a question").click()
+    focused_box(page)
+
+
+def focused_box(page):
+    """The box of the question once it has the focus."""
+    page.wait_for_function("() => document.activeElement.getAttribute('aria-label') === 'Question'")
+    return page.get_by_label("Question", exact=True)
 
 
 def settled(page) -> None:
@@ -96,11 +130,9 @@ def test_the_strip_is_reached_typed_in_and_answered_within_ten_tabs(open_page):
     page.wait_for_function("() => window.tabBeginsAtQuestion")
     tabbed_to(page, "Type a question", most=10)
     page.keyboard.press("Enter")
-    box = page.get_by_label("Question", exact=True)
-    page.wait_for_function("() => document.activeElement.getAttribute('aria-label') === 'Question'")
+    box = focused_box(page)
     page.keyboard.type("qwen3 8b h200 vllm 23 us")
-    option = page.get_by_role("option", name="users", exact=True)
-    option.wait_for()
+    option = offered(page, "users")
     page.keyboard.press("ArrowDown")
     while option.get_attribute("aria-selected") != "true":
         page.keyboard.press("ArrowDown")
@@ -113,13 +145,21 @@ def test_the_strip_is_reached_typed_in_and_answered_within_ten_tabs(open_page):
 
 def test_completions_stay_open_while_the_page_is_drawn_again(open_page):
     page = open_page()
-    page.get_by_role("button", name="Type a question").click()
-    page.wait_for_function("() => document.activeElement.getAttribute('aria-label') === 'Question'")
+    opened_box(page)
     page.keyboard.type("23 us")
-    option = page.get_by_role("option", name="users", exact=True)
-    option.wait_for()
+    option = offered(page, "users")
     page.evaluate(REDRAWN)
     assert option.is_visible()
+
+
+def test_a_letter_typed_while_the_page_is_drawn_again_is_completed(open_page):
+    page = open_page()
+    opened_box(page)
+    page.keyboard.type("23 u")
+    page.evaluate(UNSEEN)
+    page.keyboard.type("s")
+    page.evaluate(REDRAWN)
+    offered(page, "users")
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ const LEAST_LETTERS = 2;
 export default function ({ parentElement, data }) {
   beginAt(parentElement);
   const input = document.querySelector(`.st-key-${data.box} input`);
-  if (!input) return undefined;
+  if (!input || !data.words.length) return undefined;
 
   const list = document.createElement("ul");
   list.id = "question-words";
@@ -14,7 +14,8 @@ export default function ({ parentElement, data }) {
   list.setAttribute("aria-label", "Completions");
   list.hidden = true;
   parentElement.replaceChildren(list);
-  const redrawn = input.getAttribute("aria-expanded") === "true";
+  const wasOpen = input.getAttribute("aria-expanded") === "true";
+  const { read } = input.dataset;  // its text when it was last looked at
   input.setAttribute("role", "combobox");
   input.setAttribute("aria-autocomplete", "list");
   input.setAttribute("aria-controls", list.id);
@@ -26,6 +27,8 @@ export default function ({ parentElement, data }) {
     input.select();
   }
   input.dataset.completed = "true";
+  input.dataset.read = input.value;
+  const missed = read !== undefined && read !== input.value && document.activeElement === input;
 
   const mark = at => {
     active = at;
@@ -73,12 +76,15 @@ export default function ({ parentElement, data }) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const typed = event => { if (event.isTrusted) open(); };
+  const typed = event => {
+    input.dataset.read = input.value;
+    if (event.isTrusted) open();
+  };
 
   input.addEventListener("input", typed);
   input.addEventListener("keydown", press, true);
   input.addEventListener("blur", close);
-  if (redrawn) open();  // the page was drawn again while its list was open
+  if (wasOpen || missed) open();  // the page was drawn again while a word was typed
   return () => {
     input.removeEventListener("input", typed);
     input.removeEventListener("keydown", press, true);
