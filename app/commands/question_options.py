@@ -35,7 +35,10 @@ _METAVARS = {"whole": "INTEGER", "number": "NUMBER", "text": "TEXT", "list": "TE
 
 
 class _Lists(TyperCommand):
-    """A command whose options in `lists` take several numbers, separated by commas or spaces."""
+    """A command whose options in `lists` take several numbers, separated by commas or spaces.
+
+    A model that is an argument may be given as --model too.
+    """
 
     lists: ClassVar[tuple[str, ...]] = ()
 
@@ -43,6 +46,8 @@ class _Lists(TyperCommand):
         """The arguments, with the several numbers of a list option joined by commas."""
         self._share_conversions()
         joined: list[str] = []
+        if not any("--model" in one.opts for one in self.params):
+            args = [word.removeprefix("--model=") for word in args if word != "--model"]
         for word in args:
             numbers = len(joined) > 1 and joined[-2] in self.lists
             if numbers and _NUMBER.fullmatch(word) and _NUMBERS.fullmatch(joined[-1]):
@@ -202,7 +207,8 @@ def _with_options(
 def _options(known: dict[str, Parameter], model: str) -> Iterator[inspect.Parameter]:
     for name, one in known.items():
         if name == "model" and model != "option":
-            kind: Any = Annotated[str, typer.Argument(help=one.help, show_default=False)]
+            told = f"{one.help} Also --model."
+            kind: Any = Annotated[str, typer.Argument(help=told, show_default=False)]
             default: Any = inspect.Parameter.empty if model == "argument" else ""
         else:
             kind, default = _option(one), None

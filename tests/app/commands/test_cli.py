@@ -81,6 +81,12 @@ def test_an_estimate_as_json_holds_bound_and_prediction():
     assert total == pytest.approx(facts["tpot_s"], rel=0.2) and total < facts["tpot_s"]
 
 
+def test_the_model_may_be_given_as_an_option_too():
+    plain = run("serve", "gpt2", "--concurrency", "2", "--isl", "100", "--json")
+    assert run("serve", "--concurrency", "2", "--isl", "100", "--model", "gpt2", "--json") == plain
+    assert run("serve", "--model=gpt2", "--concurrency", "2", "--isl", "100", "--json") == plain
+
+
 def test_an_estimate_prints_tables_in_every_form():
     arguments = ("estimate", "gpt2", "--isl", "512", "--system", "a100", "--format")
     assert "| figure | value |" in run(*arguments, "markdown")
