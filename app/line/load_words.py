@@ -34,9 +34,9 @@ def preset(rest: Sequence[str], stated: Stated) -> int:
 
 
 def lengths(rest: Sequence[str], stated: Stated) -> int:
-    """Read prompt and output lengths: "2k/500", "2k / 500"."""
-    for count in (1, 3):
-        both = re.split(r"[/+→]", joined(rest, count))
+    """Read prompt and output lengths: "2k/500", "2k / 500", "in 2k out 500"."""
+    for count in (1, 3, 4):
+        both = re.split(r"[/+→]| out ", joined(rest, count).removeprefix("in "))
         if len(both) == 2 and all(map(is_number, both)):
             for name, text in zip(("isl", "osl"), both, strict=True):
                 stated.say_text(name, text)

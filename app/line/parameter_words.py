@@ -104,19 +104,27 @@ def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:
 def counted(rest: Sequence[str], stated: Stated) -> int:
     """Read a value, then its parameter: "256 max-num-seqs", "fp8 kv cache", "eagle speculation"."""
     word = joined(rest)
+    count, one = _parameter(rest[1:])
+    if one is None:
+        return 0
+    if one.numeric:
+        fits = is_number(word.removesuffix("%"))
+    else:  # in "fp8 kv bf16" the value follows its parameter, in "fp8 weights int8 kv" it does not
+        other = _is_choice(one, joined(rest, 1, count + 1)) and not _parameter(rest[count + 2 :])[0]
+        fits = _is_choice(one, word) and not other
+    if not fits:
+        return 0
+    stated.say_text(one.name, word)
+    return count + 1
+
+
+def _parameter(rest: Sequence[str]) -> tuple[int, Parameter | None]:
+    """The number of first words that name a parameter, and the parameter; (0, None) if none do."""
     for count in range(_MOST_WORDS, 0, -1):
-        text = folded(joined(rest, count, 1))
-        one = parameters().get(text) if text else None
-        if one is None:
-            continue
-        if one.numeric:
-            fits = is_number(word.removesuffix("%"))
-        else:  # in "fp8 kv bf16" the value follows its parameter
-            fits = _is_choice(one, word) and not _is_choice(one, joined(rest, 1, count + 1))
-        if fits:
-            stated.say_text(one.name, word)
-            return count + 1
-    return 0
+        text = folded(joined(rest, count))
+        if text and text in parameters():
+            return count, parameters()[text]
+    return 0, None
 
 
 def name(rest: Sequence[str], stated: Stated) -> int:
@@ -157,5 +165,6 @@ def verb(rest: Sequence[str], stated: Stated) -> int:
 
 
 def filler(rest: Sequence[str], _stated: Stated) -> int:
-    """Skip a word that only connects others."""
-    return 1 if joined(rest) in FILLERS else 0
+    """Skip a word that only connects others, and "max" before a number."""
+    limit = joined(rest) in ("max", "maximum") and is_number(joined(rest, 1, 1))
+    return 1 if limit or joined(rest) in FILLERS else 0

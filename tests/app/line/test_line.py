@@ -134,6 +134,8 @@ def test_parts_are_understood_in_any_order(seed: int):
         ("speculative eagle", {"speculation": "eagle"}),
         ("eagle3 speculative decoding", {"speculation": "eagle"}),
         ("fp8 kv cache", {"kv": "fp8"}), ("fp8 kv bf16", {"weights": "fp8", "kv": "bf16"}),
+        ("fp8 weights int8 kv", {"weights": "fp8", "kv": "int8"}),
+        ("in 2k out 500", {"isl": 2000, "osl": 500}), ("max 16 users", {"concurrency": 16}),
         ("minimax m2", {"model": "MiniMaxAI/MiniMax-M2.5"}), ("m2", {"system": "m2-10core"}),
         ("tpu v7 x 4", {"system": "tpu-v7", "tp": 4}), ("8 h100 gpus", {"system": H100, "tp": 8}),
         ("h100:8", {"system": H100, "tp": 8}), ("8*h100", {"system": H100, "tp": 8}),
