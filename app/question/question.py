@@ -28,7 +28,7 @@ _FORMATS = in_group(FORMATS)
 VARIATION = 0.1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Question(Search, Prices, Targets, Load, Deployment):
     """A question: a deployment, its load, targets and prices, and what a search may change.
 
