@@ -27,14 +27,13 @@ from app.scenario.scenario import Resolved, asking, estimate_resolved, placing
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from genz_core import Estimate, max_batch, max_context
-from genz_core.graphs import Model
 from genz_core.types import Parallelism
 from hardware_db import data_folder
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Value = TypeVar("Value")
-#: What clears each cache of this module and of those that use it.
+#: What clears each cache that is made by this module.
 _CLEARING: list[Callable[[], None]] = []
 
 
@@ -70,6 +69,7 @@ class ByteCache(Generic[Value]):
         self._entries: TTLCache[Hashable, tuple[Value, int]] = TTLCache(
             most_bytes, ttl_s, clock, getsizeof=lambda entry: entry[1]
         )
+        _CLEARING.append(self.clear)
 
     @property
     def size(self) -> int:
@@ -96,17 +96,8 @@ class ByteCache(Generic[Value]):
             self._entries.clear()
 
 
-def by_bytes(most_bytes: int, ttl_s: float = 3600.0) -> ByteCache[Any]:
-    """A cache for results of jobs, which are stored with their sizes."""
-    cache = ByteCache[Any](most_bytes, ttl_s)
-    _CLEARING.append(cache.clear)
-    return cache
-
-
-@by_setup(64)
-def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:
-    """As `app.scenario.setup.model_of`."""
-    return setups.model_of(name, config, precisions)
+#: `app.scenario.setup.model_of`, cached.
+model_of = by_setup(64)(setups.model_of)
 
 
 def resolved(setup: Setup) -> Resolved:
@@ -172,10 +163,10 @@ def levers(setup: Setup) -> dict[str, list[tuple[str, float]]]:
     return levers_of(deployed(setup), priced(setup), deployed(eight) if eight else None)
 
 
-@st.cache_resource(max_entries=16, show_spinner="Tracing the model's own code …")
-def traced(setup: Setup) -> Model:
-    """As `app.model_inside.builder_and_trace.traced_model`."""
-    return builder_and_trace.traced_model(setup)
+#: `app.model_inside.builder_and_trace.traced_model`, cached.
+traced = st.cache_resource(max_entries=16, show_spinner="Tracing the model's own code …")(
+    builder_and_trace.traced_model
+)
 
 
 def left_out() -> tuple[str, ...]:

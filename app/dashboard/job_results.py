@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from app.accuracy import kept_records
-from app.dashboard import caches, visitor
+from app.dashboard import visitor
+from app.dashboard.caches import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.jobs import SIMULATING, Job, Lane
 from app.jobs.job_files import Work
@@ -21,7 +22,7 @@ from hardware_db import data_folder
 
 Result = TypeVar("Result")
 #: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
-RESULTS = caches.by_bytes(5 << 20)
+RESULTS = ByteCache[Any](5 << 20, ttl_s=3600.0)
 
 
 def shared_result(
