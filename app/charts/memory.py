@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from app.charts.figure import Figure, Trace, bar
+from app.charts.figure import Figure, Trace
 from app.charts.parts import corner_words, inside
 from app.charts.style import BUTTONS, Look, blank
 from app.wording import quantities
@@ -62,8 +62,8 @@ def part_bars(
     words, place = PARTS[part]
     values = [value / GIGABYTE for value in held]
     sides = {"y": names, "x": values, "orientation": "h"} if lying else {"x": names, "y": values}
-    return bar(
-        **sides, name=words, marker={"color": look.classes[place]},
+    return Trace(
+        type="bar", **sides, name=words, marker={"color": look.classes[place]},
         customdata=[quantities.size(value) for value in held],
         hovertemplate=f"{words}: %{{customdata}}<extra>%{{{'y' if lying else 'x'}}}</extra>",
     )  # fmt: skip

@@ -22,7 +22,7 @@ from plotly.basedatatypes import BaseFigure
 
 from app.answers.table import to_csv
 from app.charts import style
-from app.charts.figure import Figure, Trace, faded, scatter
+from app.charts.figure import Figure, Trace, faded
 from app.charts.labels import LEGEND_LINE, legend_lines, wrapped
 from app.rights import rights_here
 from app.scenario.description import setup_words
@@ -191,9 +191,9 @@ def with_footer(figure: Figure, words: str) -> Figure:
     signed.layout = copy.deepcopy(figure.layout)
     named = {id(trace): str(trace["name"]) for trace in _named(figure)}
     # a trace that draws nothing, whose entry makes the footer's legend appear
-    unseen = scatter(
+    unseen = Trace(
         x=[None], y=[None], mode="markers", name=" ", legend="legend2", showlegend=True,
-        marker={"opacity": 0.0}, hoverinfo="skip",
+        type="scatter", marker={"opacity": 0.0}, hoverinfo="skip",
     )  # fmt: skip
     shown = [{**trace, "showlegend": id(trace) in named} for trace in figure.data]
     signed.data = [*shown, unseen]
