@@ -14,36 +14,17 @@ from app.charts.figure import Figure
 from app.charts.labels import NARROWEST, width
 from hardware_db import yaml_document
 
+_HERE = Path(__file__).parent
+_LOOKS = yaml_document.read(_HERE / "looks.yaml")
 #: Names of operator classes in stacking and colour order.
-CLASS_NAMES: Mapping[str, str] = {
-    "gemm": "Matrix products",
-    "attention": "Attention",
-    "moe": "Experts (MoE)",
-    "ssm": "State space",
-    "norm": "Norms",
-    "pointwise": "Pointwise",
-    "embedding": "Embedding",
-    "sampling": "Sampling",
-    "convolution": "Convolution",
-    "collective": "Collectives",
-}
+CLASS_NAMES: Mapping[str, str] = _LOOKS["operator classes"]
 CLASSES = tuple(CLASS_NAMES)
 #: Names of the kinds of a step's time, as `CLASS_NAMES` with what lies between operators.
 KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": "Host and pipeline"}
 #: Height of the buttons at a chart's upper edge, which a touch screen always shows [px].
 BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.
-PARTS: Mapping[str, tuple[str, int]] = {
-    "compute": ("Compute", 0),
-    "tiles": ("Below peak FLOP/s", 3),
-    "memory": ("Memory traffic", 1),
-    "bandwidth": ("Below peak bandwidth", 5),
-    "communication": ("Communication", 2),
-    "links": ("Below link bandwidth", 7),
-    "launch": ("Launches", 6),
-    "host": ("Host and scheduler", 4),
-    "pipeline": ("Pipeline wait", 8),
-}
+PARTS: Mapping[str, tuple[str, int]] = _LOOKS["causes"]
 PART_NAMES: Mapping[str, str] = {part: name for part, (name, _) in PARTS.items()}
 
 
@@ -80,8 +61,6 @@ class Look:
         return max(self.ink, self.paper, key=lambda color: contrast(color, fill))
 
 
-_HERE = Path(__file__).parent
-_LOOKS = yaml_document.read(_HERE / "looks.yaml")
 LIGHT, DARK = (
     Look(**{**colors, "classes": tuple(colors["classes"])})
     for colors in (_LOOKS["light"], _LOOKS["dark"])
