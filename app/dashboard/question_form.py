@@ -75,7 +75,7 @@ def control(
         return tuple(place.multiselect(label, options, **common))
     if not options:
         unit = f" [{one.unit}]" if one.unit and "[" not in label else ""
-        given = {"value": _text(one), "placeholder": "default", "max_chars": 200, **common}
+        given = {"value": _default_text(name), "placeholder": "default", "max_chars": 200, **common}
         text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
         return literals.value(one, text) if text else one.default
     if one.names:
@@ -154,7 +154,7 @@ def _shown(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return list(value) if _options(one) else ", ".join(map(str, value))
     if value in (None, ""):
-        return _text(one)
+        return _default_text(name)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -205,11 +205,8 @@ def _in_use(names: Iterable[str]) -> bool:
 
 @functools.cache
 def _default_text(name: str) -> str:
-    return _text(PARAMETERS[name])
-
-
-def _text(one: Parameter) -> str:
     """The text of a parameter's default."""
+    one = PARAMETERS[name]
     if one.kind == "truth":
         return str(one.default)
     if one.default in (None, "", ()):

@@ -100,11 +100,8 @@ def two_gaps(comparison_phase: dict, classes: pd.DataFrame, causes: dict[str, fl
 
 def _by_class(classes: pd.DataFrame, before: str, after: str, whole: float) -> dict[str, float]:
     """Changes by operator class that add up to `whole`; the unattributed part is the rest."""
-    told = classes.set_index("class")
-    found = changes.ordered_changes(
-        {str(k): float(v) for k, v in told[before].fillna(0.0).items()},
-        {str(k): float(v) for k, v in told[after].fillna(0.0).items()},
-    )
-    rest = whole - sum(value for name, value in found.items() if name != changes.REST)
-    kept = {name: value for name, value in found.items() if name != changes.REST}
-    return {**kept, changes.REST: rest} if abs(rest) > _EXACT * abs(whole) else kept
+    told = classes.set_index("class")[[before, after]].fillna(0.0)
+    found = changes.ordered_changes(told[before].to_dict(), told[after].to_dict())
+    found.pop(changes.REST, None)
+    rest = whole - sum(found.values())
+    return {**found, changes.REST: rest} if abs(rest) > _EXACT * abs(whole) else found

@@ -31,8 +31,9 @@ Named = Mapping[str, Any]
 _SOON, _NEVER = "being simulated", "not simulated"
 
 
-def page(setup: Setup) -> None:
+def page() -> None:
     """Draw the inputs of a plan and its answer."""
+    setup = sidebar.chosen_setup()
     search_form.opener()
     with sidebar.stopping():
         searched = search_form.searched(setup)

@@ -121,8 +121,10 @@ def predicted_beside_measured(run: str) -> None:
     """Draw a sentence per phase: the prediction and the measurement of a finished run."""
     store = next((s for s in run_store.stores() if any(r.id == run for r in s.runs())), None)
     estimate = run_store.own_estimate(store, run)[0] if store else None
-    for phase, timing in store.load(run).phases.items() if store and estimate else ():
-        if estimate and phase in phases_of(estimate.model):
+    if store is None or estimate is None:
+        return
+    for phase, timing in store.load(run).phases.items():
+        if phase in phases_of(estimate.model):
             predicted, measured = step_latency(estimate, phase).value, timing.median_s
             told = {"predicted": predicted, "measured": measured, "phase": phase.capitalize()}
             change = quantities.change(predicted, measured)
