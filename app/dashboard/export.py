@@ -9,6 +9,7 @@ import functools
 import html as html_module
 import importlib.util
 import json
+import mimetypes
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -24,20 +25,15 @@ from app.answers.table import to_csv
 from app.charts import style
 from app.charts.figure import Figure, Trace, faded
 from app.charts.labels import LEGEND_LINE, legend_lines, wrapped
+from app.dashboard.page_texts import page_text
 from app.rights import rights_here
 from app.scenario.description import setup_words
 from app.scenario.setup import Setup
 from genz_core.common.installation import pip_install_extra
 from genz_core.errors import RidgelineError
 
-#: Formats of an exported chart; and what a browser is told of files, by the end of their names.
+#: Formats of an exported chart.
 _KINDS = ("svg", "pdf", "png")
-_MIMES: Mapping[str, str] = {
-    "svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png", "html": "text/html",
-    "csv": "text/csv", "json": "application/json", "md": "text/markdown",
-    "yaml": "application/yaml", "sh": "text/x-shellscript", "zip": "application/zip",
-    "parquet": "application/vnd.apache.parquet",
-}  # fmt: skip
 #: Width in pixels: in a column of 85 mm (241 points) a text of 10 pixels, the smallest, is 6 points
 #: high, the smallest that journals print; one of 12 is 7.2.
 PRINT_WIDTH, _SMALLEST = 400, 10
@@ -153,9 +149,7 @@ def downloads(
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(_key(name, title), title, signed)
-        st.caption(
-            f"{_files_words()} The camera button of a chart saves it as shown on the screen."
-        )
+        st.caption(f"{_files_words()} {page_text('camera')}")
 
 
 @functools.cache
@@ -242,7 +236,7 @@ def save_button(
     data: its content, or what makes it at the click.  key: "save" and the file unless given.
     more: arguments of `st.download_button`.
     """
-    mime = _MIMES[file.rpartition(".")[2]]
+    mime, _ = mimetypes.guess_type(file)
     key = key or f"save {file}"
     st.download_button(label, data, file, mime, key=key, on_click="ignore", icon=icon, **more)
 

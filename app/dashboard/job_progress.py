@@ -106,10 +106,7 @@ def kept_result(key: str, result_key: str, name: str, now: Setup) -> Any:
     if shown is None and not is_running(key):
         st.info("Nothing has been simulated in this session yet.", icon=":material/play_arrow:")
     if shown is not None and shown[0] != now:
-        st.info(
-            "This result belongs to an earlier scenario; simulate again for the current one.",
-            icon=":material/history:",
-        )
+        st.info(page_text("earlier result"), icon=":material/history:")
     return shown
 
 

@@ -133,9 +133,7 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
 def say_trace() -> None:
     """Draw a caption if `priced_setup` uses a batch that represents a trace."""
     if chosen_setup().scenario.kind == "trace":
-        st.caption(
-            "A trace has no single load; figures are for a batch of one with the form's lengths."
-        )
+        st.caption(page_text("load of a trace"))
 
 
 def say_unread(resolved: Resolved) -> None:

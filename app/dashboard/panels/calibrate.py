@@ -31,10 +31,8 @@ def form() -> dict:
     """Draw the form; returns device and threads, {} before it is submitted."""
     with st.form("calibrate_form"), st.container(horizontal=True, vertical_alignment="bottom"):
         device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
-        threads = st.number_input(
-            "CPU threads", 0, 1024, 0, key="fit_threads", width=160,
-            help="0: all if the cores are free, otherwise one.",
-        )  # fmt: skip
+        threads = st.number_input("CPU threads", 0, 1024, 0, key="fit_threads", width=160,
+                                  help=page_text("CPU threads"))  # fmt: skip
         sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=is_running(JOB))
     return {"device": device, "threads": int(threads)} if sent else {}
 

@@ -165,13 +165,11 @@ def comparison_of(priced: Priced) -> Comparison:
     with st.container(horizontal=True):
         for phase in phases:
             usual = steps_measured(priced.estimate, measurement, priced.reports, phase)
+            key, meaning = f"steps_{phase}{run_key}", page_text("measured steps")
+            label = f"Steps of {phase} measured"
             steps[phase] = int(
-                st.number_input(
-                    f"Steps of {phase} measured", 1, 1_000_000, usual,
-                    key=f"steps_{phase}{run_key}", width=220,
-                    help="A summary adds up all steps; in decode, one step per generated token.",
-                )
-            )  # fmt: skip
+                st.number_input(label, 1, 1_000_000, usual, key=key, width=220, help=meaning)
+            )
 
     def read() -> Comparison:
         return compared(priced.estimate, measurement, priced.reports, steps)
