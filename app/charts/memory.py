@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace
 from app.charts.parts import corner_words, inside
-from app.charts.style import BUTTONS, Look, blank
+from app.charts.style import BUTTONS, LOOKS, Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
 
@@ -12,12 +12,7 @@ from app.wording.quantities import GIGABYTE
 BOTH = "both memories"
 _AXIS = "Memory per device [GB]"
 #: Parts in stacking order, with their palette index.
-PARTS: Mapping[str, tuple[str, int]] = {
-    "weights_bytes": ("Weights", 0),
-    "kv_bytes": ("KV cache", 1),
-    "activations_bytes": ("Activations", 2),
-    "reserve_bytes": ("Runtime reserve", 6),
-}
+PARTS: Mapping[str, tuple[str, int]] = LOOKS["memory"]
 
 
 def stacked(

@@ -15,16 +15,16 @@ from app.charts.labels import NARROWEST, width
 from hardware_db import yaml_document
 
 _HERE = Path(__file__).parent
-_LOOKS = yaml_document.read(_HERE / "looks.yaml")
+LOOKS = yaml_document.read(_HERE / "looks.yaml")
 #: Names of operator classes in stacking and colour order.
-CLASS_NAMES: Mapping[str, str] = _LOOKS["operator classes"]
+CLASS_NAMES: Mapping[str, str] = LOOKS["operator classes"]
 CLASSES = tuple(CLASS_NAMES)
 #: Names of the kinds of a step's time, as `CLASS_NAMES` with what lies between operators.
 KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": "Host and pipeline"}
 #: Height of the buttons at a chart's upper edge, which a touch screen always shows [px].
 BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.
-PARTS: Mapping[str, tuple[str, int]] = _LOOKS["causes"]
+PARTS: Mapping[str, tuple[str, int]] = LOOKS["causes"]
 PART_NAMES: Mapping[str, str] = {part: name for part, (name, _) in PARTS.items()}
 
 
@@ -63,7 +63,7 @@ class Look:
 
 LIGHT, DARK = (
     Look(**{**colors, "classes": tuple(colors["classes"])})
-    for colors in (_LOOKS["light"], _LOOKS["dark"])
+    for colors in (LOOKS["light"], LOOKS["dark"])
 )
 
 #: Mean width of a letter in 12 px tick labels, rounded up; Plotly's tick length and distances.

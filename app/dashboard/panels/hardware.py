@@ -42,7 +42,8 @@ def hardware_panel(words: str, setup: Setup) -> None:
     usual: dict[str, Any] = {"placeholder": "All", "bind": "query-params", "width": 320}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         wanted = st.multiselect("Vendor", vendors, key="vendor", **usual) or vendors
-        shapes = st.multiselect("Kind", kinds, key="kind", format_func=hardware.KINDS.get, **usual)
+        shapes = st.multiselect("Kind", kinds, key="kind", **usual,
+                                format_func=lambda kind: hardware.KINDS[kind][0])  # fmt: skip
     shown = {
         name: system
         for name, system in systems.items()
