@@ -17,6 +17,7 @@ from hardware_db import yaml_document
 
 Points = Sequence[dict[str, Any]]
 One = TypeVar("One")
+Answer = TypeVar("Answer")
 #: Heading and explanation of each column in a table of errors.
 HEADINGS = yaml_document.read(Path(__file__).with_name("error_columns.yaml"))
 _METRICS = {r"^tpot_s\b": "TPOT", r"^ttft_s\b": "TTFT"}
@@ -56,6 +57,17 @@ def saying_errors() -> Iterator[None]:
         yield
     except RidgelineError as error:
         say_error(error)
+
+
+def each_answered(asked: Mapping[str, One], answer: Callable[[One], Answer]) -> dict[str, Answer]:
+    """The answers to questions by their names; draws the error of each that has none."""
+    found: dict[str, Answer] = {}
+    for name, one in asked.items():
+        try:
+            found[name] = answer(one)
+        except RidgelineError as error:
+            say_error(f"{name}: {error}")
+    return found
 
 
 def draw_table(rows: Any, key: str, **more: Any) -> Any:
