@@ -150,15 +150,12 @@ def measured_columns(curve: Curve) -> dict[str, Array]:
 
 def _bars(curve: Curve, x: Axis, measured: Array) -> dict[str, object]:
     """Error bars from a measured point to the ends of the interval predicted there."""
-    if x.name == "interactivity":
-        low = 1.0 / curve.at_measured["tpot_high_s"]
-        high = 1.0 / curve.at_measured["tpot_low_s"]
-    elif x.name == "ttft":
-        low, high = curve.at_measured["ttft_low_s"], curve.at_measured["ttft_high_s"]
-    else:
+    at = curve.at_measured
+    ends = {"interactivity": (1.0 / at["tpot_high_s"], 1.0 / at["tpot_low_s"]),
+            "ttft": (at["ttft_low_s"], at["ttft_high_s"])}  # fmt: skip
+    if x.name not in ends or not np.isfinite(ends[x.name]).all():
         return {}
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        return {}
+    low, high = ends[x.name]
     return error_reach(
         np.maximum(high - measured, 0.0).tolist(), np.maximum(measured - low, 0.0).tolist()
     )

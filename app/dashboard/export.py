@@ -144,8 +144,8 @@ def downloads(
             _save("Table (CSV)", lambda: table_csv(every_row()), f"{name}.csv")
             _save("Table (JSON)", lambda: every_row().to_json(orient="records", indent=1),
                   f"{name}.json")  # fmt: skip
-            _save("Question (JSON)", lambda: scenario(setup), "scenario.json",
-                  key=f"save {name} scenario.json")  # fmt: skip
+            _save("Question (JSON)", lambda: json.dumps(setup.document(), indent=1),
+                  "scenario.json", key=f"save {name} scenario.json")  # fmt: skip
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(_key(name, title), title, signed)
@@ -247,11 +247,6 @@ _save = functools.partial(save_button, icon=None)
 def table_csv(table: pd.DataFrame) -> str:
     """A table as CSV in which no text is a formula; see `app.answers.table.to_csv`."""
     return to_csv(table.to_dict("records")) + "\n"
-
-
-def scenario(setup: Setup) -> str:
-    """A setup as JSON, with the visitor's own definitions."""
-    return json.dumps(setup.document(), indent=1)
 
 
 def html(figure: Figure, title: str) -> str:

@@ -161,21 +161,14 @@ def reading_load(setup: Setup, resolved: Resolved) -> None:
 def _reading_figures(setup: Setup, row: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
     """Value, a figure beside it and meaning of each card of a model that generates nothing."""
     rate, isl = row["output_tokens_per_s"], setup.scenario.isl
-    each = quantities.rate(row["output_tokens_per_s_per_device"], "seq/s")
+    mean, half = (quantities.seconds(row[name]) for name in ("ttft_s", "ttft_median_s"))
+    all_s, each = (quantities.rate(row[name], "seq/s") for name in
+                   ("output_tokens_per_s", "output_tokens_per_s_per_device"))  # fmt: skip
     return {
-        "Latency": (
-            quantities.seconds(row["ttft_s"]), f"median {quantities.seconds(row['ttft_median_s'])}",
-            "Mean time from arrival to result, including queueing. Not validated by measured runs.",
-        ),
-        "Throughput": (
-            quantities.rate(rate, "seq/s"), f"{each} per device",
-            "Sequences per second of the whole deployment.",
-        ),
-        "Tokens read": (
-            quantities.tokens_rate(rate * isl), f"{quantities.count(isl)} a sequence",
-            "Input tokens per second of the whole deployment.",
-        ),
-        "Running": (
-            f"{row['running']:,.3g}", "no KV cache", "Sequences that are processed together.",
-        ),
+        "Latency": (mean, f"median {half}", page_text("latency of a pass")),
+        "Throughput": (all_s, f"{each} per device", page_text("sequences a second")),
+        "Tokens read": (quantities.tokens_rate(rate * isl), f"{quantities.count(isl)} a sequence",
+                        "Input tokens per second of the whole deployment."),
+        "Running": (f"{row['running']:,.3g}", "no KV cache",
+                    "Sequences that are processed together."),
     }  # fmt: skip
