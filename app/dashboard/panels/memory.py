@@ -89,9 +89,8 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     st.caption(f"▲ marks this scenario. {fits}")
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
-    with st.expander("As a table", icon=":material/table:"):
-        display_tables.draw_figures(frame, "memory_table")
-        export.save_button("Memory (CSV)", export.table_csv(frame), "memory.csv", icon=None)
+    display_tables.draw_figures(frame, "memory_table")
+    export.save_button("Memory (CSV)", export.table_csv(frame), "memory.csv", icon=None)
     return {f"memory over {axis}": over}
 
 
