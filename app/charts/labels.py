@@ -171,9 +171,7 @@ def axis_end(bars: Sequence[tuple[float, str]]) -> float:
 
 
 def legend_lines(entries: Sequence[str], across: float = TELEPHONE) -> int:
-    """Lines of text of a legend below a chart of width `across` [px]; Plotly's columns are equally
-    wide.
-    """
+    """Lines of text of a legend below a chart `across` [px] wide, in columns of one width."""
     if not entries:
         return 0
     widths = [_KEY + width(entry, 12.0) for entry in entries]

@@ -107,9 +107,7 @@ def time_bars(
 def line(
     xs: Iterable[Any], ys: Iterable[Any], name: str, color: str, hover: str, **properties: Any
 ) -> Trace:
-    """A line two pixels wide.  hover: template, "" for none.  properties: an entry `line` extends
-    the default line style.
-    """
+    """A line two pixels wide.  hover: template, "" for none.  properties: `line` extends it."""
     own = {"color": color, "width": 2, **properties.pop("line", {})}
     return _points(xs, ys, name, hover, line=own, **{"mode": "lines", **properties})
 

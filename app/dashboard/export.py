@@ -55,9 +55,7 @@ _MARK = "chart_mark"
 
 
 def mark_charts(words: str) -> None:
-    """Fade every chart that this page draws from now on, with `words` after its title; ""
-    for none.
-    """
+    """Fade the charts that this page draws from now on, `words` after their titles; "" for none."""
     st.session_state[_MARK] = words
 
 

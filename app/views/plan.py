@@ -1,6 +1,4 @@
-"""Page Plan: deployments that serve a load within targets, their cost, and which of several models
-runs on which machines.
-"""
+"""Page Plan: deployments that serve a load within targets, their cost, and models on machines."""
 
 import streamlit as st
 

@@ -1,6 +1,4 @@
-"""Throughput over the load and over interactivity, for several degrees, with the measured runs
-used.
-"""
+"""Throughput over the load and interactivity, for several degrees, and the measured runs used."""
 
 import streamlit as st
 

@@ -67,9 +67,7 @@ def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> N
 
 
 def _field(name: str, assumed: str, proposed: Mapping[str, Any]) -> Any:
-    """A field of the form with its earlier value, otherwise the proposed, the sidebar's or the
-    assumed one.
-    """
+    """A field of the form with its earlier value, else the proposed, sidebar's or assumed one."""
     scenario = sidebar.chosen_setup().scenario
     before = given().get(name) or proposed.get(name) or getattr(scenario, name, None)
     key, label = f"benchmark_{name}", COLUMNS[name].title

@@ -169,9 +169,7 @@ def _margin(named: Named, name: str) -> str:
 
 
 def _nothing(searched: Searched, planned: Planned) -> Planned:
-    """Draw why there is no plan, and the changes that would allow one; returns the answer with
-    them.
-    """
+    """Draw why there is no plan and which changes would allow one; returns the answer with them."""
     st.warning(_none(planned.document), icon=":material/block:")
     if planned.document["undecided"]:
         return planned

@@ -1,6 +1,4 @@
-"""What ran compared with what is priced: a banner of their differences, and a button that fills
-them in.
-"""
+"""What ran against what is priced: a banner of the differences, and a button that fills them in."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
