@@ -87,7 +87,7 @@ def _outcome(
         job = submitted(job_key, work, argument, title, lane, question)
     st.session_state[_QUEUED] = {*st.session_state.get(_QUEUED, ()), job_key}
     if not job.over:
-        show_progress(job_key, name, cancel=partial(_cancel, name, asked))
+        show_progress(job_key, cancel=partial(_cancel, name, asked))
         return None
     del st.session_state[job_key]
     if job.error:

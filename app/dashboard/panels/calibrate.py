@@ -45,7 +45,7 @@ def from_machine() -> None:
     settings = form()
     if settings and not is_running(JOB):
         start(JOB, machine.calibrate_with, settings, "Calibration of this machine", MEASURING)
-    if fitted := result_of(JOB, "fit"):
+    if fitted := result_of(JOB):
         noise = ("Noise of the points", quantities.percent(fitted.suite.spread))
         fit_panel(fitted, noise, lambda: machine.save(fitted))
         st.caption(f"Predictions for it use the engine {plain(fitted.engine.name)}.")

@@ -141,7 +141,7 @@ def run_panel() -> None:
             if (asked := form(mode)) is not None and not is_running(JOB):
                 config, work = asked
                 start(JOB, work, config, config.model.name, MEASURING)
-        if result := result_of(JOB, "run", STOPPING):
+        if result := result_of(JOB, STOPPING):
             run, swept = result if isinstance(result, tuple) else (result, None)
             st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
             if swept is not None:
