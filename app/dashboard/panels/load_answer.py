@@ -1,6 +1,7 @@
 """The answer for a load: its figures, their causes, and latency over loads with targets."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import pandas as pd
@@ -95,6 +96,7 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     share = float(row["wait_s"]) / float(row["ttft_s"])
     said = (page_text("causes of TTFT", row=row, share=share) if share
             else page_text("no waiting", row=row))  # fmt: skip
+    said = said if isfinite(share) else ""  # of a queue that grows without end
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
