@@ -194,11 +194,11 @@ def with_footer(figure: Figure, words: str) -> Figure:
         signed.update_layout(xaxis_visible=False, yaxis_visible=False)
     # a chart leaves space for two lines of its legend
     more = max(legend_lines([*named.values()], PRINT_WIDTH) - 2, 0)
-    height = figure.layout.get("height", 500) + room + LEGEND_LINE * more
-    margin = signed.layout.setdefault("margin", {})
-    margin["b"] = margin.get("b", 84) + height - figure.layout.get("height", 500)
+    added = room + LEGEND_LINE * more
+    height = figure.layout.get("height", 500) + added
     signed.update_layout(
         height=height,
+        margin_b=signed.layout.get("margin", {}).get("b", 84) + added,
         legend_y=room / height,
         legend2={
             "title": {"text": "<br>".join(lines), "font": {"size": _SMALLEST}, "side": "top"},

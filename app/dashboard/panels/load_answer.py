@@ -51,7 +51,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
         for one in bounds
     )
     most = load_curves.most_within(setup, load.name, within) if bounds else None
-    figure = serving.latencies(table, load.name, "Latency over the load", export.look())
+    figure = serving.latencies(table, load.name, export.look())
     limits = {
         f"{one.figure.title} target {quantities.seconds(one.value)}": one.value for one in bounds
     }
@@ -147,9 +147,9 @@ def reading_load(setup: Setup, resolved: Resolved) -> None:
     warnings = load_curves.load_warnings(table, load.name)
     say_each((one.replace("TTFT", "latency") for one in warnings), st.warning,
              icon=":material/warning:")  # fmt: skip
-    look, title = export.look(), "Latency over the load"
+    look = export.look()
     figures = {
-        "latency": serving.latencies(table, load.name, title, look, {"ttft": "Latency"}),
+        "latency": serving.latencies(table, load.name, look, {"ttft": "Latency"}),
         "throughput": serving.throughput(table, load.name, look, _SEQUENCES),
     }
     for figure in figures.values():
