@@ -1,6 +1,6 @@
 """Frontiers of systems, engines and formats on one chart, with measured runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,7 @@ from app.wording import quantities
 from genz_core.types import Array
 
 #: Dash style and width of a frontier segment, by how well measurements cover it.
-DASHES: Mapping[str, str] = {
-    "measured": "solid",
-    "interpolated": "dashdot",
-    "extrapolated": "dash",
-    "not measured": "dot",
-}
+DASHES = dict(zip(BASES, ("solid", "dashdot", "dash", "dot"), strict=True))
 
 
 def _stroke(basis: str) -> dict[str, object]:

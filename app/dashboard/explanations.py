@@ -59,7 +59,10 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
 def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     """The formulas of the cards' figures with numbers put in, as Markdown."""
     s, m, model = setup.scenario, estimate.memory, resolved.model
-    sums = {phase: _sum(estimate, phase) for phase in phases_of(model)}
+    sums = {}
+    for phase in phases_of(model):
+        parts = parts_of(step_of(estimate, phase))
+        sums[phase] = " + ".join(f"{n} {quantities.seconds(v)}" for n, v in parts.items() if v)
     told = {"s": s, "one": estimate, "last": s.isl + max(s.osl - 2, 0), **sums}
     makes = generates(model)
     latencies = page_text("formulas", **told) if makes else page_text("formulas of a pass", **told)
@@ -80,13 +83,6 @@ def command(setup: Setup, load: Load | None = None) -> str:
     asked = replace(s, **under)
     options = stated(asked, [name for name in PARAMETERS if name != "model"])
     return shlex.join(["ridgeline", "serve" if load else "estimate", s.model, *options])
-
-
-def _sum(estimate: Estimate, phase: str) -> str:
-    parts = parts_of(step_of(estimate, phase))
-    return " + ".join(
-        f"{name} {quantities.seconds(value)}" for name, value in parts.items() if value
-    )
 
 
 def show_assumptions(resolved: Resolved) -> None:

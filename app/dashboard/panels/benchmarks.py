@@ -177,6 +177,5 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     name = pick("Figure", known, "history_figure", format_func=lambda n: COLUMNS[n].head, width=260)
     export.chart(charts.history(rows, name, export.look()), "history")
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
-    draw_table(
-        table, "history_table", height="auto", column_config=display_tables.figure_columns(table)
-    )
+    heads = display_tables.figure_columns(table)
+    draw_table(table, "history_table", height="auto", column_config=heads)

@@ -51,9 +51,8 @@ def beside_prediction_panel(pricing: Callable[[], Priced | None]) -> None:
         figures[phase] = measured_classes.three_bars(rows, title, look)
         export.chart(figures[phase], f"measured-{phase}")
     points = measured_classes.operator_points(comparison.operators)
-    figures["parity"] = parity.parity(
-        points, "class", "Operators, predicted against measured", look
-    )
+    title = "Operators, predicted against measured"
+    figures["parity"] = parity.parity(points, "class", title, look)
     export.chart(figures["parity"], "measured-parity")
 
     st.subheader("Worst ten", anchor=False)

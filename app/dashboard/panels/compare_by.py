@@ -123,9 +123,8 @@ def _versions(base: Setup, names: Sequence[str]) -> None:
     st.subheader(f"Measured of {plain(resolved.engine.name)}", anchor=False)
     table = pd.DataFrame(measured_of(resolved, names))
     ratio = st.column_config.NumberColumn(format="%.2f")
-    draw_table(
-        table, "compare_versions", column_config={name: ratio for name in table if " / " in name}
-    )
+    ratios = {name: ratio for name in table if " / " in name}
+    draw_table(table, "compare_versions", column_config=ratios)
     st.caption(page_text("versions"))
 
 
