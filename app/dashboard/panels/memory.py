@@ -83,7 +83,6 @@ def _most(largest: int, more: int = 0) -> str:
     return "any" if largest >= _UNLIMITED else quantities.count(largest + more)
 
 
-@st.fragment
 def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict[str, Figure]:
     """Draw the choice of an axis, the memory over it and its table; returns the chart by name."""
     axis = OVER[choose("Over", list(OVER), "memory_axis", default="batch")]
