@@ -33,8 +33,8 @@ from hardware_db import data_folder
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Value = TypeVar("Value")
-#: What clears each cache that is made by this module.
-_CLEARING: list[Callable[[], None]] = []
+#: What clears each cache of this module and of those that use it.
+CLEARING: list[Callable[[], None]] = []
 
 
 def by_setup(
@@ -49,7 +49,7 @@ def by_setup(
 
     def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         kept: Any = cachetools.cached(LRUCache(size), condition=threading.Condition())(function)
-        _CLEARING.append(kept.cache_clear)
+        CLEARING.append(kept.cache_clear)
         asked: Any = kept if of is None else lambda setup, *args: kept(of(setup), *args)
         return wraps(function)(asked)
 
@@ -69,7 +69,6 @@ class ByteCache(Generic[Value]):
         self._entries: TTLCache[Hashable, tuple[Value, int]] = TTLCache(
             most_bytes, ttl_s, clock, getsizeof=lambda entry: entry[1]
         )
-        _CLEARING.append(self.clear)
 
     @property
     def size(self) -> int:
@@ -190,6 +189,6 @@ def clear_stale_caches() -> None:
     if _stamp_of_the_cache() != data_folder.stamp():
         st.cache_resource.clear()
         st.cache_data.clear()
-        for clear in _CLEARING:
+        for clear in CLEARING:
             clear()
         _stamp_of_the_cache()  # of the files that fill them from now on

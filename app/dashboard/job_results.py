@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.accuracy import kept_records
 from app.dashboard import visitor
-from app.dashboard.caches import ByteCache
+from app.dashboard.caches import CLEARING, ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.jobs import SIMULATING, Job, Lane
 from app.jobs.job_files import Work
@@ -23,6 +23,7 @@ from hardware_db import data_folder
 Result = TypeVar("Result")
 #: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
 RESULTS = ByteCache[Any](5 << 20, ttl_s=3600.0)
+CLEARING.append(RESULTS.clear)
 
 
 def shared_result(
