@@ -50,8 +50,7 @@ def show(tab: str, base: Setup) -> None:
     sidebar.say_trace()
     own = " (the sidebar's batch)" if base.scenario.kind == "batch" else ""
     base = as_batch(base) if base.scenario.kind == "trace" else base
-    each = model.setups(base, axis, names).items()
-    setups = {name: own_definitions.attach(setup) for name, setup in each}
+    setups = each_answered(model.setups(base, axis, names), own_definitions.attach)
     found = {name: setups[name] for name in each_answered(setups, _figures)}
     if not found:
         return
