@@ -110,8 +110,8 @@ def waterfall(parts: Mapping[str, float], whole: Ranged, title: str, look: Look)
             base=[*((end - s) / MILLISECOND for end, s in zip(ends, times, strict=True)), 0.0],
             marker={"color": [*map(look.part_color, kept), look.faint]}, text=[*words, ""],
             **BESIDE, hovertemplate="%{y}: %{customdata}<extra></extra>", showlegend=False,
+            customdata=[*shares, f"80 %: {whole.trust}"],
         )
-        | {"customdata": [*shares, f"80 %: {whole.trust}"]}
     )  # fmt: skip
     figure.add_trace(error_bars({last: whole}, look))
     beside = [(s / MILLISECOND, w) for s, w in zip(ends, words, strict=True)]
@@ -193,7 +193,7 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
         figure.add_trace(
             time_bars(
                 values, [latency.value for latency in values.values()], "", look.faint,
-                marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
+                marker={"color": [*map(colors.get, values)]},
                 hovertemplate="%{customdata}<extra></extra>", showlegend=False, customdata=labels,
             )
             | axes

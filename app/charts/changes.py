@@ -39,22 +39,18 @@ def bridge(
 
     stages: (name, seconds) of each total.  between: changes [s] that lead from each to the next.
     """
-    names, values, bases, colors, words = [], [], [], [], []
+    drawn: list[tuple[str, float, float, str, str]] = []
     for at, (stage, total) in enumerate(stages):
-        names.append(f"<b>{stage}</b>")
-        values.append(total)
-        bases.append(0.0)
-        colors.append(look.classes[0] if at else look.faint)
-        words.append(quantities.seconds(total))
+        color = look.classes[0] if at else look.faint
+        drawn.append((f"<b>{stage}</b>", total, 0.0, color, quantities.seconds(total)))
         height = total
         for cause, change in between[at].items() if at < len(between) else ():
             # a name that occurs in two gaps needs two bars
-            names.append(_NAMES.get(cause, cause) + "\u200b" * (at + 1))
-            values.append(change)
-            bases.append(height)
-            colors.append(look.classes[1] if change > 0 else look.good)
-            words.append(("+" if change > 0 else "−") + quantities.seconds(abs(change)))
+            name = _NAMES.get(cause, cause) + "\u200b" * (at + 1)
+            sign, color = ("+", look.classes[1]) if change > 0 else ("−", look.good)
+            drawn.append((name, change, height, color, sign + quantities.seconds(abs(change))))
             height += change
+    names, values, bases, colors, words = zip(*drawn, strict=True)
     figure = blank(look, title, 100 + 34 * len(names))
     trace = time_bars(
         names, values, "", look.faint,

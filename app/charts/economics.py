@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure, bar
+from app.charts.figure import Figure, Trace
 from app.charts.labels import axis_end
 from app.charts.parts import BESIDE, guide_across, lay_bars, limit_mark, line, lying_bars
 from app.charts.style import Look, blank
@@ -70,9 +70,9 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
     figure = blank(look, "A day", 360)
     most = max(max(counts) for counts in replicas.values())
     hours = list(range(len(rates)))
-    arrivals = bar(
+    arrivals = Trace(
         x=hours, y=list(rates), name="arrivals [requests/s]", marker={"color": look.rest},
-        hovertemplate="%{x}:00: %{y:.3g} requests/s<extra></extra>",
+        type="bar", hovertemplate="%{x}:00: %{y:.3g} requests/s<extra></extra>",
     )  # fmt: skip
     figure.add_trace(arrivals)
     for at, (name, counts) in enumerate(replicas.items()):

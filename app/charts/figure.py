@@ -15,16 +15,6 @@ Trace = dict[str, Any]
 _WITHOUT_AXES = ("icicle",)
 
 
-def bar(**properties: Any) -> Trace:
-    """A bar trace."""
-    return {"type": "bar", **properties}
-
-
-def scatter(**properties: Any) -> Trace:
-    """A trace of points, lines or areas."""
-    return {"type": "scatter", **properties}
-
-
 class Figure:
     """Traces and a layout, with methods named after Plotly's.
 

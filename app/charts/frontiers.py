@@ -1,6 +1,6 @@
 """Frontiers of systems, engines and formats on one chart, with measured runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,7 @@ from app.wording import quantities
 from genz_core.types import Array
 
 #: Dash style and width of a frontier segment, by how well measurements cover it.
-DASHES: Mapping[str, str] = {
-    "measured": "solid",
-    "interpolated": "dashdot",
-    "extrapolated": "dash",
-    "not measured": "dot",
-}
+DASHES = dict(zip(BASES, ("solid", "dashdot", "dash", "dot"), strict=True))
 
 
 def _stroke(basis: str) -> dict[str, object]:
@@ -150,15 +145,12 @@ def measured_columns(curve: Curve) -> dict[str, Array]:
 
 def _bars(curve: Curve, x: Axis, measured: Array) -> dict[str, object]:
     """Error bars from a measured point to the ends of the interval predicted there."""
-    if x.name == "interactivity":
-        low = 1.0 / curve.at_measured["tpot_high_s"]
-        high = 1.0 / curve.at_measured["tpot_low_s"]
-    elif x.name == "ttft":
-        low, high = curve.at_measured["ttft_low_s"], curve.at_measured["ttft_high_s"]
-    else:
+    at = curve.at_measured
+    ends = {"interactivity": (1.0 / at["tpot_high_s"], 1.0 / at["tpot_low_s"]),
+            "ttft": (at["ttft_low_s"], at["ttft_high_s"])}  # fmt: skip
+    if x.name not in ends or not np.isfinite(ends[x.name]).all():
         return {}
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        return {}
+    low, high = ends[x.name]
     return error_reach(
         np.maximum(high - measured, 0.0).tolist(), np.maximum(measured - low, 0.0).tolist()
     )

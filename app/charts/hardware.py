@@ -5,16 +5,11 @@ from collections.abc import Mapping, Sequence
 from app.charts.figure import Figure
 from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import dots, flops_words, log_axis
-from app.charts.style import Look, blank
+from app.charts.style import LOOKS, Look, blank
 from genz_core.systems import System
 
 #: Name of each kind of system, and its symbol.
-KINDS: Mapping[str, str] = {
-    "gpu": "GPU", "igpu": "Integrated GPU", "cpu": "CPU", "tpu": "TPU", "npu": "NPU",
-}  # fmt: skip
-_SYMBOLS: Mapping[str, str] = {
-    "gpu": "circle", "igpu": "diamond", "cpu": "square", "tpu": "cross", "npu": "star",
-}  # fmt: skip
+KINDS: Mapping[str, tuple[str, str]] = LOOKS["systems"]
 _WIDE = ("bf16", "fp16", "tf32", "fp32")
 _ROOM = 1.6  # margin between points and plot edge
 
@@ -40,7 +35,7 @@ def plane(
         marked = [slug == chosen for slug in of_vendor]
         marker = {
             "color": look.classes[at % len(look.classes)],
-            "symbol": [_SYMBOLS.get(one.kind, "circle") for one in of_vendor.values()],
+            "symbol": [KINDS[one.kind][1] for one in of_vendor.values()],
             "size": [15 if one else 9 for one in marked],
             "line": {"color": [look.ink if one else look.paper for one in marked], "width": 1},
             "opacity": 0.9,

@@ -21,18 +21,15 @@ def engine_class(kind: str) -> str:
     return ENGINE_CLASS.get(kind, "other")
 
 
-def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) -> Figure:
-    """Stacked bars of kernel time by operator class.
-
-    tables: seconds by class, by name of the bar; a single bar has no label.
-    """
-    figure = blank(look, title, 170 + 60 * len(tables))
+def time_by_class(seconds: Mapping[str, float], bar: str, title: str, look: Look) -> Figure:
+    """A stacked bar of kernel time by operator class.  bar: its name, told by the hover."""
+    figure = blank(look, title, 230)
     for name in (*CLASSES, "other"):
-        values = [table.get(name, 0.0) for table in tables.values()]
-        if any(values):
+        if seconds.get(name):
             words = CLASS_NAMES.get(name, "Unclassified")
-            figure.add_trace(time_bars(tables, values, words, look.class_color(name)))
-    figure.update_layout(showlegend=True, yaxis_showticklabels=len(tables) > 1)
+            trace = time_bars([bar], [seconds[name]], words, look.class_color(name))
+            figure.add_trace(trace)
+    figure.update_layout(showlegend=True, yaxis_showticklabels=False)
     return lay_bars(figure, look, "Kernel time [ms]", bottom=96, gap=0.45, rangemode="tozero")
 
 

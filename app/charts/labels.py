@@ -23,14 +23,10 @@ _PLACES: Mapping[str, str] = {"top right": "right", "top left": "left"}
 #: Widths of letters [em], those of DejaVu Sans rounded up; Verdana's are the same within 0.03.
 #: Source: the advances in DejaVuSans.ttf 2.37, https://dejavu-fonts.github.io.
 _EM: Mapping[str, float] = {
-    letter: wide
-    for wide, letters in (
-        (0.32, " ,.·'ijlIJ"),
-        (0.41, '!"()[]-/:;|frt'),
-        (0.80, "+−=<>~×^#&ADGHNOQRUVX"),
-        (1.0, "%@mwMW…"),
-    )
-    for letter in letters
+    **dict.fromkeys(" ,.·'ijlIJ", 0.32),
+    **dict.fromkeys('!"()[]-/:;|frt', 0.41),
+    **dict.fromkeys("+−=<>~×^#&ADGHNOQRUVX", 0.80),
+    **dict.fromkeys("%@mwMW…", 1.0),
 }
 _OTHERS_EM = 0.65
 #: Width that a legend entry needs beyond its text, and height of a legend line [px].
@@ -171,9 +167,7 @@ def axis_end(bars: Sequence[tuple[float, str]]) -> float:
 
 
 def legend_lines(entries: Sequence[str], across: float = TELEPHONE) -> int:
-    """Lines of text of a legend below a chart of width `across` [px]; Plotly's columns are equally
-    wide.
-    """
+    """Lines of text of a legend below a chart `across` [px] wide, in columns of one width."""
     if not entries:
         return 0
     widths = [_KEY + width(entry, 12.0) for entry in entries]

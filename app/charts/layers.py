@@ -7,7 +7,7 @@ share of the step's operator time.  Every line is a point to click; its id is it
 from collections.abc import Sequence
 
 from app.charts import parts
-from app.charts.figure import Figure, Trace, bar, scatter
+from app.charts.figure import Figure, Trace
 from app.charts.style import BUTTONS, CLASS_NAMES, Look, blank
 from app.model_inside.layer_tree import GraphLine
 from app.wording import quantities
@@ -102,12 +102,13 @@ def _bars(
 ) -> tuple[Trace, Trace]:
     """Each line's time share as a bar on the right, and its time as text."""
     rows, silent = list(range(len(lines))), {"hoverinfo": "skip", "showlegend": False}
-    shares = bar(
+    shares = Trace(
         x=[_WIDEST * line.seconds / total for line in lines], base=[_BARS] * len(lines), y=rows,
-        orientation="h", width=0.5, marker={"color": colors, "line": {"width": 0}}, **silent,
+        type="bar", orientation="h", width=0.5, marker={"color": colors, "line": {"width": 0}},
+        **silent,
     )  # fmt: skip
-    times = scatter(
-        x=[1.0] * len(lines), y=rows, mode="text", textposition="middle left",
+    times = Trace(
+        type="scatter", x=[1.0] * len(lines), y=rows, mode="text", textposition="middle left",
         text=[quantities.seconds(line.seconds) for line in lines],
         textfont={"size": 12, "color": look.faint}, **silent,
     )  # fmt: skip

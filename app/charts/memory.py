@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from app.charts.figure import Figure, Trace, bar
+from app.charts.figure import Figure, Trace
 from app.charts.parts import corner_words, inside
-from app.charts.style import BUTTONS, Look, blank
+from app.charts.style import BUTTONS, LOOKS, Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
 
@@ -12,12 +12,7 @@ from app.wording.quantities import GIGABYTE
 BOTH = "both memories"
 _AXIS = "Memory per device [GB]"
 #: Parts in stacking order, with their palette index.
-PARTS: Mapping[str, tuple[str, int]] = {
-    "weights_bytes": ("Weights", 0),
-    "kv_bytes": ("KV cache", 1),
-    "activations_bytes": ("Activations", 2),
-    "reserve_bytes": ("Runtime reserve", 6),
-}
+PARTS: Mapping[str, tuple[str, int]] = LOOKS["memory"]
 
 
 def stacked(
@@ -62,8 +57,8 @@ def part_bars(
     words, place = PARTS[part]
     values = [value / GIGABYTE for value in held]
     sides = {"y": names, "x": values, "orientation": "h"} if lying else {"x": names, "y": values}
-    return bar(
-        **sides, name=words, marker={"color": look.classes[place]},
+    return Trace(
+        type="bar", **sides, name=words, marker={"color": look.classes[place]},
         customdata=[quantities.size(value) for value in held],
         hovertemplate=f"{words}: %{{customdata}}<extra>%{{{'y' if lying else 'x'}}}</extra>",
     )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.figure import Figure, Trace, bar
+from app.charts.figure import Figure, Trace
 from app.charts.parts import area, dots, line, log_axis
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
@@ -67,9 +67,9 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
     inside = [abs(np.expm1(middle)) <= max(BANDS) for middle in middles]
     bins = [f"{np.exp(low):.2f} to {np.exp(high):.2f}" for low, high in pairwise(edges)]
     colors = [look.classes[0] if near else look.faint for near in inside]
-    trace = bar(
+    trace = Trace(
         x=middles, y=counts, width=float(edges[1] - edges[0]) * 0.92, marker={"color": colors},
-        customdata=bins, showlegend=False,
+        type="bar", customdata=bins, showlegend=False,
         hovertemplate="%{customdata} × measured: %{y} points<extra></extra>",
     )  # fmt: skip
     figure.add_trace(trace)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from app.answers.column import in_words
-from app.charts.figure import Figure, Trace, bar, scatter
+from app.charts.figure import Figure, Trace
 from app.charts.style import CLEAR, Look, blank, log_ticks, translucent
 from app.scenario.intervals import Ranged
 from app.wording import quantities
@@ -90,7 +90,7 @@ def lying_bars(
 ) -> Trace:  # fmt: skip
     """Horizontal bars.  hover: hover template."""
     own = {"marker": {"color": color}, "hovertemplate": hover, **properties}
-    return bar(y=list(names), x=list(values), orientation="h", name=name, **own)
+    return Trace(type="bar", y=list(names), x=list(values), orientation="h", name=name, **own)
 
 
 def time_bars(
@@ -107,9 +107,7 @@ def time_bars(
 def line(
     xs: Iterable[Any], ys: Iterable[Any], name: str, color: str, hover: str, **properties: Any
 ) -> Trace:
-    """A line two pixels wide.  hover: template, "" for none.  properties: an entry `line` extends
-    the default line style.
-    """
+    """A line two pixels wide.  hover: template, "" for none.  properties: `line` extends it."""
     own = {"color": color, "width": 2, **properties.pop("line", {})}
     return _points(xs, ys, name, hover, line=own, **{"mode": "lines", **properties})
 
@@ -134,7 +132,7 @@ def _points(
     xs: Iterable[Any], ys: Iterable[Any], name: str, hover: str, **properties: Any
 ) -> Trace:
     told = {"hovertemplate": hover} if hover else {"hoverinfo": "skip"}
-    return scatter(x=list(xs), y=list(ys), name=name, **told, **properties)
+    return Trace(type="scatter", x=list(xs), y=list(ys), name=name, **told, **properties)
 
 
 def ring(size: Any, color: str, fill: str = CLEAR) -> dict[str, Any]:

@@ -32,15 +32,13 @@ _NAMED = MappingProxyType({name: COLUMNS[f"{name}_s"].head for name in ("ttft", 
 _RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity"]
 
 
-def latencies(
-    table: Table, load: str, title: str, look: Look, named: Mapping[str, str] = _NAMED
-) -> Figure:
+def latencies(table: Table, load: str, look: Look, named: Mapping[str, str] = _NAMED) -> Figure:
     """Mean and median latencies over the load, on logarithmic axes.
 
     table: columns `load`, status and, for each latency, `_s`, `_median_s` and the ends of its
     interval, drawn as a band around the mean where known.  named: latencies by column prefix.
     """
-    figure = blank(look, title, 420)
+    figure = blank(look, "Latency over the load", 420)
     for at, (column, name) in enumerate(named.items()):
         low, high = (table[end] for end in ends(f"{column}_s"))
         figure.add_traces(band(table[load], low, high, f"{name} 80 %", look.classes[at]))

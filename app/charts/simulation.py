@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure, bar
+from app.charts.figure import Figure, Trace
 from app.charts.parts import line, over_arrivals, time_axis, time_line
 from app.charts.style import Look, blank
 from app.wording import quantities
@@ -116,8 +116,8 @@ def _by_row(
     figure = blank(look, title, 320)
     for column, place in columns.items():
         one, values = COLUMNS[column], [float(row.get(column, 0.0)) for row in rows]
-        trace = bar(
-            x=[str(row[name]) for row in rows], y=values, name=one.head,
+        trace = Trace(
+            type="bar", x=[str(row[name]) for row in rows], y=values, name=one.head,
             marker={"color": look.classes[place]}, customdata=[one.words(v) for v in values],
             hovertemplate=f"{one.head}: %{{customdata}}<extra>%{{x}}</extra>",
         )  # fmt: skip

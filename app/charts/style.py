@@ -4,43 +4,27 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import pairwise
+from pathlib import Path
+from string import Template
 from typing import Any
 
 from app.charts.figure import Figure
 from app.charts.labels import NARROWEST, width
+from hardware_db import yaml_document
 
+_HERE = Path(__file__).parent
+LOOKS = yaml_document.read(_HERE / "looks.yaml")
 #: Names of operator classes in stacking and colour order.
-CLASS_NAMES: Mapping[str, str] = {
-    "gemm": "Matrix products",
-    "attention": "Attention",
-    "moe": "Experts (MoE)",
-    "ssm": "State space",
-    "norm": "Norms",
-    "pointwise": "Pointwise",
-    "embedding": "Embedding",
-    "sampling": "Sampling",
-    "convolution": "Convolution",
-    "collective": "Collectives",
-}
+CLASS_NAMES: Mapping[str, str] = LOOKS["operator classes"]
 CLASSES = tuple(CLASS_NAMES)
 #: Names of the kinds of a step's time, as `CLASS_NAMES` with what lies between operators.
 KIND_NAMES: Mapping[str, str] = {**CLASS_NAMES, "host": "Host and pipeline"}
 #: Height of the buttons at a chart's upper edge, which a touch screen always shows [px].
 BUTTONS = 26
 #: Name and palette index of each cause of time, in stacking order.
-PARTS: Mapping[str, tuple[str, int]] = {
-    "compute": ("Compute", 0),
-    "tiles": ("Below peak FLOP/s", 3),
-    "memory": ("Memory traffic", 1),
-    "bandwidth": ("Below peak bandwidth", 5),
-    "communication": ("Communication", 2),
-    "links": ("Below link bandwidth", 7),
-    "launch": ("Launches", 6),
-    "host": ("Host and scheduler", 4),
-    "pipeline": ("Pipeline wait", 8),
-}
+PARTS: Mapping[str, tuple[str, int]] = LOOKS["causes"]
 PART_NAMES: Mapping[str, str] = {part: name for part, (name, _) in PARTS.items()}
 
 
@@ -77,34 +61,10 @@ class Look:
         return max(self.ink, self.paper, key=lambda color: contrast(color, fill))
 
 
-LIGHT = Look(
-    paper="#ffffff",
-    ink="#1b232e",
-    faint="#5f6b7a",
-    grid="#e6eaef",
-    rest="#8b95a1",
-    panel="#f3f5f8",
-    alarm="#b3261e",
-    good="#1c7c54",
-    classes=(
-        "#1459c2", "#bc6c11", "#1c9d73", "#5696e5", "#9f50a5",
-        "#b09a00", "#697583", "#5a2b83", "#5c411c", "#a54925",
-    ),
-)  # fmt: skip
-DARK = Look(
-    paper="#11161d",
-    ink="#e3e8ef",
-    faint="#97a3b3",
-    grid="#28303b",
-    rest="#5a6675",
-    panel="#1b222c",
-    alarm="#ff8a80",
-    good="#6fd3a6",
-    classes=(
-        "#548cf5", "#de9628", "#48cf8a", "#92eefa", "#eb6ea7",
-        "#c4e153", "#9fa891", "#986fcf", "#9f6e51", "#d57439",
-    ),
-)  # fmt: skip
+LIGHT, DARK = (
+    Look(**{**colors, "classes": tuple(colors["classes"])})
+    for colors in (LOOKS["light"], LOOKS["dark"])
+)
 
 #: Mean width of a letter in 12 px tick labels, rounded up; Plotly's tick length and distances.
 _LETTER_PX, _BESIDE_PX = 5.75, 18
@@ -112,7 +72,6 @@ _LETTER_PX, _BESIDE_PX = 5.75, 18
 #: lowest frame.
 _TICK_PX, _GAP_PX, _LINE_PX, _UPWARD_PX = 12.0, 6.0, 15.0, 200.0
 CLEAR = "rgba(0,0,0,0)"
-FONT = "Source Sans, Source Sans Pro, Segoe UI, Helvetica, Arial, sans-serif"
 
 
 def _channels(color: str) -> tuple[int, ...]:
@@ -155,68 +114,16 @@ def look(appearance: str | None) -> Look:
     return DARK if appearance == "dark" else LIGHT
 
 
-def _axis(look: Look) -> dict[str, Any]:
-    return {
-        "gridcolor": look.grid,
-        "linecolor": look.faint,
-        "tickcolor": CLEAR,
-        "zeroline": False,
-        "showline": False,
-        "ticks": "outside",
-        "ticklen": 5,
-        "automargin": True,
-        "title": {"standoff": 10, "font": {"size": 13, "color": look.faint}},
-        "tickfont": {"size": 12, "color": look.faint},
-    }
-
-
 @functools.cache
 def template(look: Look) -> dict[str, Any]:
     """The complete Plotly template of a look, so that a figure looks the same everywhere.
 
     All figures of the look share the template: do not modify it.
     """
-    layout = dict(
-        font={"family": FONT, "size": 13, "color": look.ink},
-        title={
-            "font": {"size": 15, "color": look.ink},
-            "x": 0,
-            "xanchor": "left",
-            "xref": "container",
-            "yref": "container",
-            "y": 1,
-            "yanchor": "top",
-            "pad": {"t": 24, "l": 8},
-        },
-        paper_bgcolor=look.paper,
-        plot_bgcolor=look.paper,
-        colorway=list(look.classes),
-        xaxis=_axis(look),
-        yaxis=_axis(look),
-        legend={
-            "orientation": "h",
-            "xref": "container",
-            "x": 0,
-            "xanchor": "left",
-            "yref": "container",
-            "y": 0,
-            "yanchor": "bottom",
-            "traceorder": "normal",
-            "itemsizing": "constant",
-            "font": {"size": 12, "color": look.ink},
-            "bgcolor": CLEAR,
-        },
-        margin={"l": 8, "r": 12, "t": 40, "b": 8},
-        hoverlabel={
-            "bgcolor": look.panel,
-            "bordercolor": look.faint,
-            "font": {"family": FONT, "size": 13, "color": look.ink},
-            "align": "left",
-        },
-        modebar={"bgcolor": CLEAR, "color": look.faint, "activecolor": look.ink},
-        bargap=0.35,
-    )
-    return {"layout": layout}
+    text = Template((_HERE / "template.yaml").read_text(encoding="utf-8"))
+    layout = yaml_document.parse(text.substitute(asdict(look), clear=CLEAR), ships=True)
+    axis = layout.pop("axis")
+    return {"layout": {**layout, "colorway": list(look.classes), "xaxis": axis, "yaxis": axis}}
 
 
 def log_ticks(

@@ -27,7 +27,6 @@ from app.scenario.scenario import Resolved, asking, estimate_resolved, placing
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from genz_core import Estimate, max_batch, max_context
-from genz_core.graphs import Model
 from genz_core.types import Parallelism
 from hardware_db import data_folder
 
@@ -35,7 +34,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 #: What clears each cache of this module and of those that use it.
-_CLEARING: list[Callable[[], None]] = []
+CLEARING: list[Callable[[], None]] = []
 
 
 def by_setup(
@@ -50,7 +49,7 @@ def by_setup(
 
     def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         kept: Any = cachetools.cached(LRUCache(size), condition=threading.Condition())(function)
-        _CLEARING.append(kept.cache_clear)
+        CLEARING.append(kept.cache_clear)
         asked: Any = kept if of is None else lambda setup, *args: kept(of(setup), *args)
         return wraps(function)(asked)
 
@@ -96,17 +95,8 @@ class ByteCache(Generic[Value]):
             self._entries.clear()
 
 
-def by_bytes(most_bytes: int, ttl_s: float = 3600.0) -> ByteCache[Any]:
-    """A cache for results of jobs, which are stored with their sizes."""
-    cache = ByteCache[Any](most_bytes, ttl_s)
-    _CLEARING.append(cache.clear)
-    return cache
-
-
-@by_setup(64)
-def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:
-    """As `app.scenario.setup.model_of`."""
-    return setups.model_of(name, config, precisions)
+#: `app.scenario.setup.model_of`, cached.
+model_of = by_setup(64)(setups.model_of)
 
 
 def resolved(setup: Setup) -> Resolved:
@@ -172,10 +162,10 @@ def levers(setup: Setup) -> dict[str, list[tuple[str, float]]]:
     return levers_of(deployed(setup), priced(setup), deployed(eight) if eight else None)
 
 
-@st.cache_resource(max_entries=16, show_spinner="Tracing the model's own code …")
-def traced(setup: Setup) -> Model:
-    """As `app.model_inside.builder_and_trace.traced_model`."""
-    return builder_and_trace.traced_model(setup)
+#: `app.model_inside.builder_and_trace.traced_model`, cached.
+traced = st.cache_resource(max_entries=16, show_spinner="Tracing the model's own code …")(
+    builder_and_trace.traced_model
+)
 
 
 def left_out() -> tuple[str, ...]:
@@ -199,6 +189,6 @@ def clear_stale_caches() -> None:
     if _stamp_of_the_cache() != data_folder.stamp():
         st.cache_resource.clear()
         st.cache_data.clear()
-        for clear in _CLEARING:
+        for clear in CLEARING:
             clear()
         _stamp_of_the_cache()  # of the files that fill them from now on

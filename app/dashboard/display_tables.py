@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,33 +21,17 @@ from app.scenario.intervals import Ranged
 from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.markdown import unbroken
-from app.wording.quantities import GIGABYTE, MICROSECOND, MILLISECOND
+from app.wording.quantities import MICROSECOND, MILLISECOND
 from genz_core import Estimate
 from genz_core.common.cells import spreadsheet_cell
+from hardware_db import yaml_document
 from profilers.runs.store import KeptRun
 
-_TRUST = "Four of five held-out measurements of such operators lie between low and high"
 _SHARES = ("share", "of bound")
 #: Columns of operators in their order: name in `operator_rows`, unit (0 for texts), and help.
-_OPERATORS: Mapping[str, tuple[str, float, str]] = {
-    "id": ("id", 0, ""),
-    "phase": ("phase", 0, ""),
-    "name": ("name", 0, ""),
-    "class": ("class", 0, ""),
-    "share": ("share", 1, "Share of the step's operator time, without host and pipeline"),
-    "predicted [µs]": ("predicted_s", MICROSECOND, "Total of all its runs in one step"),
-    "80 % low [µs]": ("low_s", MICROSECOND, _TRUST),
-    "80 % high [µs]": ("high_s", MICROSECOND, _TRUST),
-    "bound [µs]": ("bound_s", MICROSECOND, "Speed of light: max(FLOPs / peak, bytes / bandwidth)"),
-    "of bound": ("of_bound", 1, "The bound over the predicted time"),
-    "limited by": ("bound", 0, ""),
-    "runs": ("runs", 1, "Number of times it runs in one step"),
-    "GFLOP": ("flops", GIGABYTE, "Total of all runs, on one device"),
-    "GB moved": ("bytes", GIGABYTE, "Memory traffic of all runs, one device"),
-    "FLOP/byte": ("flops_per_byte", 1, ""),
-    "arithmetic": ("compute", 0, ""),
-    "module": ("module", 0, ""),
-}  # fmt: skip
+_OPERATORS: Mapping[str, tuple[str, float, str]] = yaml_document.read(
+    Path(__file__).with_name("operator_columns.yaml")
+)
 #: Figures that are compared, each where its row has it, and those of a row that cannot run.
 _COMPARED = (
     "ttft_s", "bound_ttft_s", "latency_s", "bound_latency_s", "tpot_s", "bound_tpot_s", "e2e_s",

@@ -3,6 +3,7 @@
 import shlex
 from contextlib import suppress
 from dataclasses import replace
+from math import isfinite, nan
 from typing import Any
 
 import streamlit as st
@@ -15,7 +16,7 @@ from app.dashboard.page_texts import page_text
 from app.planning.options import stated
 from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
-from app.scenario.encoder_figures import phases_of
+from app.scenario.encoder_figures import of_kind, phases_of
 from app.scenario.inputs import SIZE, sound_seconds
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -58,7 +59,10 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
 def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     """The formulas of the cards' figures with numbers put in, as Markdown."""
     s, m, model = setup.scenario, estimate.memory, resolved.model
-    sums = {phase: _sum(estimate, phase) for phase in phases_of(model)}
+    sums = {}
+    for phase in phases_of(model):
+        parts = parts_of(step_of(estimate, phase))
+        sums[phase] = " + ".join(f"{n} {quantities.seconds(v)}" for n, v in parts.items() if v)
     told = {"s": s, "one": estimate, "last": s.isl + max(s.osl - 2, 0), **sums}
     makes = generates(model)
     latencies = page_text("formulas", **told) if makes else page_text("formulas of a pass", **told)
@@ -81,13 +85,6 @@ def command(setup: Setup, load: Load | None = None) -> str:
     return shlex.join(["ridgeline", "serve" if load else "estimate", s.model, *options])
 
 
-def _sum(estimate: Estimate, phase: str) -> str:
-    parts = parts_of(step_of(estimate, phase))
-    return " + ".join(
-        f"{name} {quantities.seconds(value)}" for name, value in parts.items() if value
-    )
-
-
 def show_assumptions(resolved: Resolved) -> None:
     """Draw a collapsed list of the notes and assumptions of model, system and engine."""
     notes = (*resolved.notes, *resolved.system.assumptions, *resolved.engine.assumptions)
@@ -99,11 +96,13 @@ def for_your_scenario(setup: Setup) -> None:
     """Draw how accurate the latencies of a question are; nothing if it cannot be priced."""
     with suppress(RidgelineError):
         if setup.scenario.kind in ("concurrency", "rate"):
-            row, words = load_curves.one_load(setup), []
-            for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
-                within = column.span(*(row[end] for end in ends(column.name)))
-                words.append(f"{column.head} {column.words(row[column.name])} (80 %: {within})")
-            said = f"{'; '.join(words)}."
+            row = of_kind(caches.deployed(setup).model, load_curves.one_load(setup))
+            words = []
+            for column in (COLUMNS[name] for name in ("latency_s", "ttft_s", "tpot_s")):
+                if isfinite(row.get(column.name, nan)):
+                    within = column.span(*(row[end] for end in ends(column.name)))
+                    words.append(f"{column.head} {column.words(row[column.name])} (80 %: {within})")
+            said = f"{'; '.join(words) or plain(row['message'])}."
         else:
             said = trust(caches.priced(as_batch(setup)))
         st.markdown(f"**For your scenario** ({sidebar.describe(setup)}): {said}")

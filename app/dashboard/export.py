@@ -9,6 +9,7 @@ import functools
 import html as html_module
 import importlib.util
 import json
+import mimetypes
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -22,22 +23,17 @@ from plotly.basedatatypes import BaseFigure
 
 from app.answers.table import to_csv
 from app.charts import style
-from app.charts.figure import Figure, Trace, faded, scatter
+from app.charts.figure import Figure, Trace, faded
 from app.charts.labels import LEGEND_LINE, legend_lines, wrapped
+from app.dashboard.page_texts import page_text
 from app.rights import rights_here
 from app.scenario.description import setup_words
 from app.scenario.setup import Setup
 from genz_core.common.installation import pip_install_extra
 from genz_core.errors import RidgelineError
 
-#: Formats of an exported chart; and what a browser is told of files, by the end of their names.
+#: Formats of an exported chart.
 _KINDS = ("svg", "pdf", "png")
-_MIMES: Mapping[str, str] = {
-    "svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png", "html": "text/html",
-    "csv": "text/csv", "json": "application/json", "md": "text/markdown",
-    "yaml": "application/yaml", "sh": "text/x-shellscript", "zip": "application/zip",
-    "parquet": "application/vnd.apache.parquet",
-}  # fmt: skip
 #: Width in pixels: in a column of 85 mm (241 points) a text of 10 pixels, the smallest, is 6 points
 #: high, the smallest that journals print; one of 12 is 7.2.
 PRINT_WIDTH, _SMALLEST = 400, 10
@@ -59,9 +55,7 @@ _MARK = "chart_mark"
 
 
 def mark_charts(words: str) -> None:
-    """Fade every chart that this page draws from now on, with `words` after its title; ""
-    for none.
-    """
+    """Fade the charts that this page draws from now on, `words` after their titles; "" for none."""
     st.session_state[_MARK] = words
 
 
@@ -148,14 +142,12 @@ def downloads(
             _save("Table (CSV)", lambda: table_csv(every_row()), f"{name}.csv")
             _save("Table (JSON)", lambda: every_row().to_json(orient="records", indent=1),
                   f"{name}.json")  # fmt: skip
-            _save("Question (JSON)", lambda: scenario(setup), "scenario.json",
-                  key=f"save {name} scenario.json")  # fmt: skip
+            _save("Question (JSON)", lambda: json.dumps(setup.document(), indent=1),
+                  "scenario.json", key=f"save {name} scenario.json")  # fmt: skip
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(_key(name, title), title, signed)
-        st.caption(
-            f"{_files_words()} The camera button of a chart saves it as shown on the screen."
-        )
+        st.caption(f"{_files_words()} {page_text('camera')}")
 
 
 @functools.cache
@@ -191,9 +183,9 @@ def with_footer(figure: Figure, words: str) -> Figure:
     signed.layout = copy.deepcopy(figure.layout)
     named = {id(trace): str(trace["name"]) for trace in _named(figure)}
     # a trace that draws nothing, whose entry makes the footer's legend appear
-    unseen = scatter(
+    unseen = Trace(
         x=[None], y=[None], mode="markers", name=" ", legend="legend2", showlegend=True,
-        marker={"opacity": 0.0}, hoverinfo="skip",
+        type="scatter", marker={"opacity": 0.0}, hoverinfo="skip",
     )  # fmt: skip
     shown = [{**trace, "showlegend": id(trace) in named} for trace in figure.data]
     signed.data = [*shown, unseen]
@@ -202,11 +194,11 @@ def with_footer(figure: Figure, words: str) -> Figure:
         signed.update_layout(xaxis_visible=False, yaxis_visible=False)
     # a chart leaves space for two lines of its legend
     more = max(legend_lines([*named.values()], PRINT_WIDTH) - 2, 0)
-    height = figure.layout.get("height", 500) + room + LEGEND_LINE * more
-    margin = signed.layout.setdefault("margin", {})
-    margin["b"] = margin.get("b", 84) + height - figure.layout.get("height", 500)
+    added = room + LEGEND_LINE * more
+    height = figure.layout.get("height", 500) + added
     signed.update_layout(
         height=height,
+        margin_b=signed.layout.get("margin", {}).get("b", 84) + added,
         legend_y=room / height,
         legend2={
             "title": {"text": "<br>".join(lines), "font": {"size": _SMALLEST}, "side": "top"},
@@ -242,7 +234,7 @@ def save_button(
     data: its content, or what makes it at the click.  key: "save" and the file unless given.
     more: arguments of `st.download_button`.
     """
-    mime = _MIMES[file.rpartition(".")[2]]
+    mime, _ = mimetypes.guess_type(file)
     key = key or f"save {file}"
     st.download_button(label, data, file, mime, key=key, on_click="ignore", icon=icon, **more)
 
@@ -253,11 +245,6 @@ _save = functools.partial(save_button, icon=None)
 def table_csv(table: pd.DataFrame) -> str:
     """A table as CSV in which no text is a formula; see `app.answers.table.to_csv`."""
     return to_csv(table.to_dict("records")) + "\n"
-
-
-def scenario(setup: Setup) -> str:
-    """A setup as JSON, with the visitor's own definitions."""
-    return json.dumps(setup.document(), indent=1)
 
 
 def html(figure: Figure, title: str) -> str:

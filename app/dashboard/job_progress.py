@@ -48,13 +48,11 @@ def start(key: str, work: Work, argument: Any, title: str, lane: Lane) -> None:
 
 
 @st.fragment(run_every=0.7)
-def show_progress(
-    key: str, name: str, note: str = "", cancel: Callable[[], None] | None = None
-) -> None:
+def show_progress(key: str, note: str = "", cancel: Callable[[], None] | None = None) -> None:
     """Draw the progress of the job in the session state `key`; redraws the page when it ends.
 
-    name: ends the keys of its buttons, "cancel_run".  note: shown while the job stops.  cancel:
-    called by the button instead of `Job.cancel`; it may remove the job from the session.
+    note: shown while the job stops.  cancel: called by the button instead of `Job.cancel`; it may
+    remove the job from the session.
     """
     job = st.session_state.get(key)
     if job is not None:
@@ -66,22 +64,22 @@ def show_progress(
     st.progress(min(max(job.share, 0.0), 1.0), plain(f"{job.title}: {stage}"))
     with st.container(horizontal=True):
         st.button(
-            "Cancel", on_click=cancel or job.cancel, key=f"cancel_{name}", icon=":material/stop:"
+            "Cancel", on_click=cancel or job.cancel, key=f"cancel_{key}", icon=":material/stop:"
         )
         if job.stopping:
-            st.button("Stop at once", on_click=job.end, key=f"end_{name}")
+            st.button("Stop at once", on_click=job.end, key=f"end_{key}")
             if note:
                 st.caption(note)
 
 
-def result_of(key: str, name: str, note: str = "") -> Any:
+def result_of(key: str, note: str = "") -> Any:
     """The result of the job in the session state `key`, None if there is none; its progress is
     drawn while it runs, its error if it failed.
 
-    name, note: as of `show_progress`.
+    note: as of `show_progress`.
     """
     if is_running(key):
-        show_progress(key, name, note)
+        show_progress(key, note)
     job = st.session_state.get(key)
     if job is None or not job.over:
         return None
@@ -90,14 +88,13 @@ def result_of(key: str, name: str, note: str = "") -> Any:
     return job.result
 
 
-def kept_result(key: str, result_key: str, name: str, now: Setup) -> Any:
+def kept_result(key: str, result_key: str, now: Setup) -> Any:
     """The last result of the job `key`, a setup and what was found for it; None if there is none.
 
     It is in the session state `result_key`, and remains while the next job runs and if that fails.
     A note says that there is none yet, or that it belongs to another question than `now`.
-    name: as of `show_progress`.
     """
-    result = result_of(key, name)
+    result = result_of(key)
     if not is_running(key):
         st.session_state.pop(key, None)
     if result is not None:
@@ -106,10 +103,7 @@ def kept_result(key: str, result_key: str, name: str, now: Setup) -> Any:
     if shown is None and not is_running(key):
         st.info("Nothing has been simulated in this session yet.", icon=":material/play_arrow:")
     if shown is not None and shown[0] != now:
-        st.info(
-            "This result belongs to an earlier scenario; simulate again for the current one.",
-            icon=":material/history:",
-        )
+        st.info(page_text("earlier result"), icon=":material/history:")
     return shown
 
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from app.accuracy import kept_records
-from app.dashboard import caches, visitor
+from app.dashboard import visitor
+from app.dashboard.caches import CLEARING, ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.jobs import SIMULATING, Job, Lane
 from app.jobs.job_files import Work
@@ -21,7 +22,8 @@ from hardware_db import data_folder
 
 Result = TypeVar("Result")
 #: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
-RESULTS = caches.by_bytes(5 << 20)
+RESULTS = ByteCache[Any](5 << 20, ttl_s=3600.0)
+CLEARING.append(RESULTS.clear)
 
 
 def shared_result(
@@ -86,7 +88,7 @@ def _outcome(
         job = submitted(job_key, work, argument, title, lane, question)
     st.session_state[_QUEUED] = {*st.session_state.get(_QUEUED, ()), job_key}
     if not job.over:
-        show_progress(job_key, name, cancel=partial(_cancel, name, asked))
+        show_progress(job_key, cancel=partial(_cancel, name, asked))
         return None
     del st.session_state[job_key]
     if job.error:

@@ -2,35 +2,19 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import streamlit as st
 
 from app.question.parameters import PARAMETERS
+from hardware_db import yaml_document
 
-#: The present controls for the value of an old key.
+_RENAMED = yaml_document.read(Path(__file__).with_name("old_links.yaml"))
+#: The present control for the value of an old key.
 OLD: Mapping[str, str] = {
-    "sim_users": "concurrency",
     **{f"sim_{name}": name for name in PARAMETERS if name != "trace"},
-    **{f"plan_{name}": name for name in (
-        "lora_rank", "rate", "devices", "rank", "top", "confidence", "simulate", "cross_systems",
-        "free",
-    )},
-    "plan_users": "concurrency", "plan_hits": "prefix_hits", "plan_kinds": "pools",
-    "plan_pays": "break_even", "serving_users": "concurrency", "serving_rate": "rate",
-    **dict.fromkeys(("plan_systems", "plan_system", "frontier_system", "compare_system", "compare"),
-                    "systems"),
-    **dict.fromkeys(("plan_engines", "plan_engine", "frontier_engines", "frontier_engine",
-                     "compare_engine"), "engines"),
-    **dict.fromkeys(("plan_weights", "frontier_weights"), "formats"),
-    **dict.fromkeys(("plan_drafts", "plan_speculation"), "drafts"),
-    "compare_model": "models", "compare_engine_version": "versions", "compare_use": "uses",
-    "frontier_devices": "devices", "sensitivity_change": "change",
-    **dict.fromkeys(("frontier_targets", "sensitivity_targets"), "target"),
-    **dict.fromkeys(("serving_tab", "compare_tab", "sensitivity_tab"), "part"),
-    **dict.fromkeys(("inside_phase", "roofline_phases"), "phase"),
-    **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
-    **dict.fromkeys(("report_samples", "measured_samples", "benchmark_samples"), "upload_samples"),
-}  # fmt: skip
+    **{old: name for name, keys in _RENAMED.items() for old in keys},
+}
 _IN_PERCENT = ("plan_hits", "plan_confidence")
 _SEVERAL = ("pools", "systems", "engines", "formats", "drafts", "models", "versions", "uses")
 _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour

@@ -38,14 +38,9 @@ class Phrase:
 
 PHRASES: Mapping[str, Phrase] = {
     "load": Phrase("Load", LOADS, "16 users, 20/s, batch 8 or trace", page_text("loads")),
-    "lengths": Phrase(
-        "Lengths in / out", ("isl", "osl"), "2k / 500", "Input and output tokens per request.",
-    ),
-    "targets": Phrase(
-        "Targets", ("target",), "p99 tpot < 30ms, ttft < 1s",
-        "Comma-separated targets: shown in charts, required of a plan.",
-    ),
-}  # fmt: skip
+    "lengths": Phrase("Lengths in / out", ("isl", "osl"), "2k / 500", page_text("lengths")),
+    "targets": Phrase("Targets", ("target",), "p99 tpot < 30ms, ttft < 1s", page_text("targets")),
+}
 NAMES = tuple(name for phrase in PHRASES.values() for name in phrase.names)
 
 

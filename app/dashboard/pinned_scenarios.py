@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app.dashboard import phrases
+from app.dashboard.page_texts import page_text
 from app.question import literals
 from app.scenario.setup import Setup, setup_from
 from genz_core.errors import RidgelineError
@@ -19,12 +20,7 @@ def pins_and_link() -> None:
     """Draw the sidebar's pin button, the text that holds the pins, and the address of the page."""
     with st.expander("Pins and link", icon=":material/keep:", key="pins_open"):
         pin_button("Pin this scenario", "pin", width="stretch")
-        st.text_input(
-            "As text",
-            key="pins",
-            bind="query-params",
-            help="The pinned scenarios as stored in the link; clear this field to unpin all.",
-        )
+        st.text_input("As text", key="pins", bind="query-params", help=page_text("pins"))
         _copy_link()
 
 

@@ -4,8 +4,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import streamlit as st
-
 from app.dashboard import caches
 from app.dashboard.job_results import shared_result
 from app.decide import plan_query as searching
@@ -17,26 +15,19 @@ from app.planning.search import Priced, targets_of
 from app.planning.space import DEGREES, KINDS
 from app.question.question import Question
 from app.scenario.gate import experts_of
+from genz_core.common.memo import ByIdentity
 from genz_core.errors import RidgelineError
 
+_quickly_priced = caches.by_setup(8)(searching.price)
 Curves = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
-_ANSWERED = "plan_answered"
+_PLANNED = ByIdentity[Planned](8)
 
 
 def in_closed_form(searched: Searched) -> Planned | None:
     """The answer without any simulation; None while a job prices its space, with its progress."""
     targets_of(searched.query())  # refuses invalid questions before anything is queued
-    asked = searched.in_closed_form
-    if _shapes(searched) <= searching.PLAN_AT_ONCE:
-        return _quick(asked)
     priced = _priced(searched)
-    if priced is None:
-        return None
-    kept = st.session_state.get(_ANSWERED)
-    if kept is None or kept[0] != asked:
-        kept = st.session_state[_ANSWERED] = (asked, searching.planned(asked, priced))
-    planned: Planned = kept[1]
-    return planned
+    return None if priced is None else _planned(searched.in_closed_form, priced)
 
 
 def simulated(searched: Searched) -> Planned | None:
@@ -53,12 +44,12 @@ def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
         **degrees, engine=question.engine, weights=question.weights, target=(), confidence=0.0,
         devices=f"{devices}:{devices}", pools=KINDS[:1], break_even=False,
     )  # fmt: skip
-    return _quick(replace(stated, several=())).document
+    alone = replace(stated, several=())
+    return _planned(alone, _quickly_priced(alone.untargeted)).document
 
 
-@caches.by_setup(8)
-def _quick(searched: Searched) -> Planned:
-    return searching.planned(searched, _quickly_priced(searched.untargeted))
+def _planned(searched: Searched, priced: Priced) -> Planned:
+    return _PLANNED.get(lambda: searching.planned(searched, priced), priced, values=searched)
 
 
 def _priced(searched: Searched) -> Priced | None:
@@ -77,11 +68,6 @@ def _shapes(searched: Searched) -> float:
         model = caches.model_of(setup.scenario.model, setup.model_config, precisions)
         return searched.shapes(experts_of(model))
     return 0
-
-
-@caches.by_setup(8)
-def _quickly_priced(searched: Searched) -> Priced:
-    return searching.price(searched)
 
 
 def frontier_curves(many: Several) -> Curves | None:

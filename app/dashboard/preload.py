@@ -1,6 +1,4 @@
-"""Loads in the background what pages need, right after the server has started, so that the first
-click on each page waits for less.
-"""
+"""Loads in the background, after the server's start, what the first click on a page waits for."""
 
 import importlib
 import pkgutil
@@ -32,9 +30,7 @@ def load() -> None:
 
 
 def parts() -> Iterator[Callable[[], object]]:
-    """What is loaded: the modules behind all pages, then the lists of systems and models, and the
-    measured loads.
-    """
+    """What is loaded: the modules of all pages, lists of systems and models, measured loads."""
     for package in (_DASHBOARD, f"{_DASHBOARD}.panels"):
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             yield partial(importlib.import_module, f"{package}.{module.name}")

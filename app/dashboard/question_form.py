@@ -20,8 +20,6 @@ from genz_core.errors import InvalidValue
 
 #: Shown for an empty text, whose value is left to the checkpoint or the engine.
 AUTO = "as checkpoint"
-#: The default engine, as shown in the box of engines.
-DEFAULT_ENGINE = "default"
 PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
 _DEGREES = ("tp", "pp", "dp", "ep")
 _HELP: Mapping[str, str] = {
@@ -75,9 +73,11 @@ def control(
         return tuple(place.multiselect(label, options, **common))
     if not options:
         unit = f" [{one.unit}]" if one.unit and "[" not in label else ""
-        given = {"value": _text(one), "placeholder": "default", "max_chars": 200, **common}
+        given = {"value": _default_text(name), "placeholder": "default", "max_chars": 200, **common}
         text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
         return literals.value(one, text) if text else one.default
+    if name == "engine":
+        options = (_blank(one), *options)
     if one.names:
         taking = {"on_change": near_names.take, "args": (name, name, options)}
         first = options.index(one.default) if one.default in options else 0
@@ -128,7 +128,7 @@ def _options(one: Parameter) -> Sequence[str]:
 
 def _blank(one: Parameter) -> str:
     """The text shown for an empty value in a box of options."""
-    return {"engine": DEFAULT_ENGINE}.get(one.name, AUTO if one.group == groups.FORMATS else "none")
+    return {"engine": "default"}.get(one.name, AUTO if one.group == groups.FORMATS else "none")
 
 
 def _stated(one: Parameter, shown: str) -> str:
@@ -154,7 +154,7 @@ def _shown(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return list(value) if _options(one) else ", ".join(map(str, value))
     if value in (None, ""):
-        return _text(one)
+        return _default_text(name)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -205,11 +205,8 @@ def _in_use(names: Iterable[str]) -> bool:
 
 @functools.cache
 def _default_text(name: str) -> str:
-    return _text(PARAMETERS[name])
-
-
-def _text(one: Parameter) -> str:
     """The text of a parameter's default."""
+    one = PARAMETERS[name]
     if one.kind == "truth":
         return str(one.default)
     if one.default in (None, "", ()):

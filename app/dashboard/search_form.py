@@ -99,10 +99,8 @@ def drawer(question: Question, *, opened: bool) -> None:
                  for name, (key, label) in AMONG.items()}  # fmt: skip
         uses = tuple(st.multiselect("Use cases", list(USE_CASES), key=USES, bind="query-params",
                                     placeholder="the lengths above"))  # fmt: skip
-        free = st.toggle(
-            "Also search parallelism and engines", key=FREE, bind="query-params",
-            help="Off: Plan keeps the form's parallelism, engine and engine limits.",
-        )  # fmt: skip
+        free = st.toggle("Also search parallelism and engines", key=FREE, bind="query-params",
+                         help=page_text("free search"))  # fmt: skip
         numbers = {name: control(name, **_DRAWN.get(name, {})) for name in NUMBERS}
     chosen = {name: values for name, values in among.items() if values}
     st.session_state[_KEPT] = Space(chosen, uses, numbers, free)

@@ -6,7 +6,6 @@ from typing import Any, NoReturn
 
 import streamlit as st
 
-import hardware_db
 from app.dashboard import (
     caches,
     export,
@@ -24,13 +23,7 @@ from app.dashboard import (
 from app.dashboard.does_not_fit import runnable
 from app.dashboard.load_curves import Load, as_batch, load_of, under
 from app.dashboard.page_texts import page_text
-from app.dashboard.question_form import (
-    DEFAULT_ENGINE,
-    control,
-    drawer,
-    refused_in_address,
-    set_controls,
-)
+from app.dashboard.question_form import control, drawer, refused_in_address, set_controls
 from app.dashboard.widgets import say_each
 from app.line.presets import PRESETS
 from app.line.words import short
@@ -133,9 +126,7 @@ def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mappi
 def say_trace() -> None:
     """Draw a caption if `priced_setup` uses a batch that represents a trace."""
     if chosen_setup().scenario.kind == "trace":
-        st.caption(
-            "A trace has no single load; figures are for a batch of one with the form's lengths."
-        )
+        st.caption(page_text("load of a trace"))
 
 
 def say_unread(resolved: Resolved) -> None:
@@ -171,8 +162,7 @@ def _scenario(model: str, system: str) -> Question:
     asked: dict[str, Any] = {"model": model, "system": system}
     of_degree, of_engine = st.columns((2, 3), gap="xxsmall")
     asked["tp"] = control("tp", of_degree, help=page_text("degrees"))
-    engines = (DEFAULT_ENGINE, *hardware_db.engine_names())
-    asked["engine"] = control("engine", of_engine, options=engines)
+    asked["engine"] = control("engine", of_engine)
     asked["weights"] = control("weights")
     of_load, of_lengths = st.columns(2, gap="xxsmall")
     asked |= phrases.box("load", of_load) | phrases.box("lengths", of_lengths)

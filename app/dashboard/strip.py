@@ -97,15 +97,11 @@ def go(page: str) -> None:
     page: the address of the present page.
     """
     asked = st.session_state.get(_NEXT)
-    if asked and page == asked.typed_on and page not in _addresses(asked.page):
+    if asked and page == asked.typed_on and (page or "answer") != asked.page:
         st.switch_page(f"views/{asked.page}.py", query_params=asked.new)
     if asked:
         _to_address(asked.new)  # for controls that are drawn again
     st.session_state[_HERE] = page
-
-
-def _addresses(page: str) -> tuple[str, ...]:
-    return ("", page) if page == "answer" else (page,)
 
 
 def _to_address(state: Mapping[str, Any]) -> None:

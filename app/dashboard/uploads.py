@@ -145,7 +145,7 @@ def _by_job(key: str, sent: SentFile) -> Found | None:
     lane = replace(READING, result_bytes=_MOST_BYTES // 2)
     job = submitted(key, read_sent, sent, f"Reading {sent.name}", lane)
     if not job.over:
-        show_progress(key, key)
+        show_progress(key)
         return None
     if job.error:
         raise ReportError(job.error)

@@ -88,8 +88,5 @@ def admit() -> None:
         st.button("Log in", on_click=st.login, key="log_in", icon=":material/login:")
         st.stop()
     elif rights_here().login:
-        st.error(
-            "This server requires a login, but its secrets file has no section [auth].",
-            icon=":material/lock:",
-        )
+        st.error(page_text("no login"), icon=":material/lock:")
         st.stop()

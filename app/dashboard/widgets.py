@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -12,31 +13,13 @@ from app.charts.figure import Figure
 from app.dashboard import export
 from app.wording.markdown import with_code
 from genz_core.errors import InvalidValue, RidgelineError
+from hardware_db import yaml_document
 
 Points = Sequence[dict[str, Any]]
 One = TypeVar("One")
+Answer = TypeVar("Answer")
 #: Heading and explanation of each column in a table of errors.
-_ERROR = "of |predicted / measured − 1|"
-HEADINGS: Mapping[str, tuple[str, str]] = {
-    "fmt": ("format", "Number formats of the operands, as named in the profile"),
-    "metric": ("figure", "What was measured"),
-    "mape %": ("MAPE %", f"Mean {_ERROR}"),
-    "median %": ("median %", f"Median {_ERROR}"),
-    "p90 %": ("p90 %", f"Ninth decile {_ERROR}"),
-    "bias %": ("bias %", "Mean of predicted / measured − 1; above zero: predicted too slow"),
-    "within_10 %": ("within 10 %", "Share of points at most 10 % off"),
-    "within_20 %": ("within 20 %", "Share of points at most 20 % off"),
-    "within_30 %": ("within 30 %", "Share of points at most 30 % off"),
-    "rank": (
-        "rank correlation",
-        "Spearman's rank correlation: 1 if the order of all points is right",
-    ),
-    "tier": ("constants", "Fitted on this device (measured), its family (sibling), or typical"),
-    "coverage %": ("coverage %", "Share of measurements inside the interval; it should be 80 %"),
-    "most novel third %": ("coverage, novel %", "For the third of points farthest from known runs"),
-    "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
-    "series": ("series", "One series: the points of an operator, device and format"),
-}
+HEADINGS = yaml_document.read(Path(__file__).with_name("error_columns.yaml"))
 _METRICS = {r"^tpot_s\b": "TPOT", r"^ttft_s\b": "TTFT"}
 
 
@@ -74,6 +57,17 @@ def saying_errors() -> Iterator[None]:
         yield
     except RidgelineError as error:
         say_error(error)
+
+
+def each_answered(asked: Mapping[str, One], answer: Callable[[One], Answer]) -> dict[str, Answer]:
+    """The answers to questions by their names; draws the error of each that has none."""
+    found: dict[str, Answer] = {}
+    for name, one in asked.items():
+        try:
+            found[name] = answer(one)
+        except RidgelineError as error:
+            say_error(f"{name}: {error}")
+    return found
 
 
 def draw_table(rows: Any, key: str, **more: Any) -> Any:

@@ -88,13 +88,12 @@ def measured_points_area(area: str) -> None:
     coverage = shipped_errors.interval_coverage(metrics)
     titled_table("80 % intervals, do they hold?", coverage, "coverage", shipped_errors.COVERAGE)
     peers = shipped_errors.peers("serving" if serving else "published", metric or "")
-    titled_table("Other tools", peers, "peers",
-                 "As stated by their sources, on rows that may differ from ours.")  # fmt: skip
+    titled_table("Other tools", peers, "peers", page_text("peers"))
     if not records:
         return
-    worst = likely_causes.suspected_records(records, measured_points.worst(shown))
-    titled_table("Worst twenty", likely_causes.brief(worst), "worst",
-                 "Causes suggested by rules, not confirmed.")  # fmt: skip
+    suspected = likely_causes.suspected_records(records, measured_points.worst(shown))
+    worst = likely_causes.brief(suspected)
+    titled_table("Worst twenty", worst, "worst", page_text("suspected causes"))
     export.downloads(f"accuracy-{area}", figures, shown, setup)
 
 

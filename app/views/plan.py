@@ -1,6 +1,4 @@
-"""Page Plan: deployments that serve a load within targets, their cost, and which of several models
-runs on which machines.
-"""
+"""Page Plan: deployments that serve a load within targets, their cost, and models on machines."""
 
 import streamlit as st
 
@@ -8,16 +6,11 @@ from app.dashboard import sidebar
 from app.dashboard.panels import changing_load, economics, fleet, plan_answer
 from app.dashboard.widgets import choose
 
-setup = sidebar.chosen_setup()
+PARTS = {
+    "Plan": plan_answer.page, "Fleet": fleet.page, "Economics": economics.page,
+    "Changing load": changing_load.page,
+}  # fmt: skip
+
+sidebar.chosen_setup()  # stops the page if the question has an error
 st.title("Plan", anchor=False)
-part = choose(
-    "Part", ("Plan", "Fleet", "Economics", "Changing load"), "part", label_visibility="collapsed"
-)
-if part == "Plan":
-    plan_answer.page(setup)
-elif part == "Fleet":
-    fleet.page()
-elif part == "Economics":
-    economics.page()
-else:
-    changing_load.page()
+PARTS[choose("Part", list(PARTS), "part", label_visibility="collapsed")]()

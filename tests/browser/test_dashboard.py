@@ -197,6 +197,18 @@ def test_tables_scenarios_and_pages_can_be_saved(open_page):
 
 
 @pytest.mark.slow
+def test_the_chart_of_memory_that_is_drawn_is_the_one_that_is_saved(open_page):
+    page = open_page("explain", part="Memory")
+    drawn(page)
+    page.get_by_role("radio", name="input length").click()
+    page.wait_for_selector("text=Input length [tokens]")
+    settled(page)
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="memory over isl (HTML)").wait_for()
+    assert not page.get_by_role("button", name="memory over batch (HTML)").count()
+
+
+@pytest.mark.slow
 def test_the_camera_saves_a_chart_as_svg_in_the_browser(open_page):
     page = open_page("explain")
     drawn(page)

@@ -161,7 +161,7 @@ def test_the_wide_letters_are_wider_than_the_widest_usual_ones(papers):
     note = {"text": SAMPLE, "showarrow": False, "x": 1, "y": 1, "font": {"size": 10}}
     axis = {"visible": False}
     layout = {"height": 300, "annotations": [note], "xaxis": axis, "yaxis": axis}
-    layout["font"] = {"family": style.FONT}
+    layout["font"] = style.template(style.LIGHT)["layout"]["font"]
     page = {"data": [{"type": "scatter", "x": [0, 2], "y": [0, 2]}], "layout": layout}
     ems = {}
     for between, paper in papers.items():

@@ -186,10 +186,10 @@ def test_a_picture_drawn_on_the_server_asks_nobody(tmp_path: Path):
     """Chromium asks its kernel for a route to 2001:4860:4860::8888, to which nothing is sent."""
     watch = by_strace(tmp_path)
     code = """
-from app.charts.figure import Figure, bar
+from app.charts.figure import Figure, Trace
 from app.dashboard import export
 figure = Figure()
-figure.add_trace(bar(y=[1]))
+figure.add_trace(Trace(type="bar", y=[1]))
 assert export.image(figure, "png").startswith(b"\\x89PNG")
 """
     subprocess.run([*watch.under, sys.executable, "-c", code], check=True)

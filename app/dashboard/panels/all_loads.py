@@ -1,6 +1,4 @@
-"""Throughput over the load and over interactivity, for several degrees, with the measured runs
-used.
-"""
+"""Throughput over the load and interactivity, for several degrees, and the measured runs used."""
 
 import streamlit as st
 
@@ -62,9 +60,8 @@ def all_loads(setup: Setup) -> None:
 def _runs_behind(setup: Setup) -> None:
     resolved = caches.deployed(setup)
     rows = behind.runs_behind(resolved)
-    with st.expander(
-        "Measured runs behind this prediction", icon=":material/format_list_numbered:"
-    ):
+    title = "Measured runs behind this prediction"
+    with st.expander(title, icon=":material/format_list_numbered:"):
         if not rows:
             st.caption(page_text("no runs behind", engine=plain(resolved.engine.name)))
             return

@@ -67,9 +67,7 @@ def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> N
 
 
 def _field(name: str, assumed: str, proposed: Mapping[str, Any]) -> Any:
-    """A field of the form with its earlier value, otherwise the proposed, the sidebar's or the
-    assumed one.
-    """
+    """A field of the form with its earlier value, else the proposed, sidebar's or assumed one."""
     scenario = sidebar.chosen_setup().scenario
     before = given().get(name) or proposed.get(name) or getattr(scenario, name, None)
     key, label = f"benchmark_{name}", COLUMNS[name].title
@@ -179,6 +177,5 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     name = pick("Figure", known, "history_figure", format_func=lambda n: COLUMNS[n].head, width=260)
     export.chart(charts.history(rows, name, export.look()), "history")
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
-    draw_table(
-        table, "history_table", height="auto", column_config=display_tables.figure_columns(table)
-    )
+    heads = display_tables.figure_columns(table)
+    draw_table(table, "history_table", height="auto", column_config=heads)

@@ -51,9 +51,8 @@ def beside_prediction_panel(pricing: Callable[[], Priced | None]) -> None:
         figures[phase] = measured_classes.three_bars(rows, title, look)
         export.chart(figures[phase], f"measured-{phase}")
     points = measured_classes.operator_points(comparison.operators)
-    figures["parity"] = parity.parity(
-        points, "class", "Operators, predicted against measured", look
-    )
+    title = "Operators, predicted against measured"
+    figures["parity"] = parity.parity(points, "class", title, look)
     export.chart(figures["parity"], "measured-parity")
 
     st.subheader("Worst ten", anchor=False)
@@ -100,11 +99,8 @@ def two_gaps(comparison_phase: dict, classes: pd.DataFrame, causes: dict[str, fl
 
 def _by_class(classes: pd.DataFrame, before: str, after: str, whole: float) -> dict[str, float]:
     """Changes by operator class that add up to `whole`; the unattributed part is the rest."""
-    told = classes.set_index("class")
-    found = changes.ordered_changes(
-        {str(k): float(v) for k, v in told[before].fillna(0.0).items()},
-        {str(k): float(v) for k, v in told[after].fillna(0.0).items()},
-    )
-    rest = whole - sum(value for name, value in found.items() if name != changes.REST)
-    kept = {name: value for name, value in found.items() if name != changes.REST}
-    return {**kept, changes.REST: rest} if abs(rest) > _EXACT * abs(whole) else kept
+    told = classes.set_index("class")[[before, after]].fillna(0.0)
+    found = changes.ordered_changes(told[before].to_dict(), told[after].to_dict())
+    found.pop(changes.REST, None)
+    rest = whole - sum(found.values())
+    return {**found, changes.REST: rest} if abs(rest) > _EXACT * abs(whole) else found

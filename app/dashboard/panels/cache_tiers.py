@@ -37,7 +37,7 @@ def draw(setup: Setup) -> tuple[dict[str, Figure], pd.DataFrame]:
             query = query_of(setup.scenario)
             work = (setup, query.question, query.objects)
             start(JOB, worth_of_setup, work, "Cache tiers", SIMULATING)
-    if shown := kept_result(JOB, RESULT, "cache_tiers", setup):
+    if shown := kept_result(JOB, RESULT, setup):
         return _show(shown[1]), pd.DataFrame(shown[1].case_rows)
     return {}, pd.DataFrame()
 

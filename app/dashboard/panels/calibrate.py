@@ -27,27 +27,20 @@ NUMBER = st.column_config.NumberColumn(format="%.4g")
 _CONSTANTS = {"before": NUMBER, "after": NUMBER, "factor": NUMBER, "uncertainty": SHARE}
 
 
-def form() -> dict:
-    """Draw the form; returns device and threads, {} before it is submitted."""
-    with st.form("calibrate_form"), st.container(horizontal=True, vertical_alignment="bottom"):
-        device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
-        threads = st.number_input(
-            "CPU threads", 0, 1024, 0, key="fit_threads", width=160,
-            help="0: all if the cores are free, otherwise one.",
-        )  # fmt: skip
-        sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=is_running(JOB))
-    return {"device": device, "threads": int(threads)} if sent else {}
-
-
 def from_machine() -> None:
     """Draw the calibration of this machine: form, progress, fit."""
     st.caption(page_text("this machine"))
     if not visitor.may_measure("ridgeline calibrate machine"):
         return
-    settings = form()
-    if settings and not is_running(JOB):
+    with st.form("calibrate_form"), st.container(horizontal=True, vertical_alignment="bottom"):
+        device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
+        threads = st.number_input("CPU threads", 0, 1024, 0, key="fit_threads", width=160,
+                                  help=page_text("CPU threads"))  # fmt: skip
+        sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=is_running(JOB))
+    if sent and not is_running(JOB):
+        settings = {"device": device, "threads": int(threads)}
         start(JOB, machine.calibrate_with, settings, "Calibration of this machine", MEASURING)
-    if fitted := result_of(JOB, "fit"):
+    if fitted := result_of(JOB):
         noise = ("Noise of the points", quantities.percent(fitted.suite.spread))
         fit_panel(fitted, noise, lambda: machine.save(fitted))
         st.caption(f"Predictions for it use the engine {plain(fitted.engine.name)}.")

@@ -49,7 +49,7 @@ def page() -> None:
             for label in _VERBS:
                 if st.form_submit_button(label, disabled=is_running(JOB)):
                     _start(setup, label, given)
-    if shown := kept_result(JOB, RESULT, "scaling", setup):
+    if shown := kept_result(JOB, RESULT, setup):
         before, document = shown
         (_follows if "following" in document else _lasts)(document, before)
 

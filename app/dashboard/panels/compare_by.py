@@ -12,7 +12,7 @@ from app.charts.memory import PARTS
 from app.dashboard import caches, display_tables, export, own_definitions, search_form, sidebar
 from app.dashboard.load_curves import as_batch, batches_words
 from app.dashboard.page_texts import page_text
-from app.dashboard.widgets import draw_table, pick, say_each, say_error
+from app.dashboard.widgets import draw_table, each_answered, pick, say_each
 from app.decide import comparison as model
 from app.decide.comparison import AXES, HEADLINES, USE_CASES
 from app.decide.loads import load_words, under_load
@@ -25,7 +25,7 @@ from app.scenario.setup import Setup
 from app.scenario.summary import step_of
 from app.wording.markdown import plain
 from genz_core import Estimate
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue
 
 #: Default comparisons; the sidebar's own value is the first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -50,14 +50,8 @@ def show(tab: str, base: Setup) -> None:
     sidebar.say_trace()
     own = " (the sidebar's batch)" if base.scenario.kind == "batch" else ""
     base = as_batch(base) if base.scenario.kind == "trace" else base
-    found = {}
-    for name, setup in model.setups(base, axis, names).items():
-        try:
-            attached = own_definitions.attach(setup)
-            _figures(attached)
-            found[name] = attached
-        except RidgelineError as error:
-            say_error(f"{name}: {error}")
+    setups = each_answered(model.setups(base, axis, names), own_definitions.attach)
+    found = {name: setups[name] for name in each_answered(setups, _figures)}
     if not found:
         return
     s = base.scenario
@@ -128,9 +122,8 @@ def _versions(base: Setup, names: Sequence[str]) -> None:
     st.subheader(f"Measured of {plain(resolved.engine.name)}", anchor=False)
     table = pd.DataFrame(measured_of(resolved, names))
     ratio = st.column_config.NumberColumn(format="%.2f")
-    draw_table(
-        table, "compare_versions", column_config={name: ratio for name in table if " / " in name}
-    )
+    ratios = {name: ratio for name in table if " / " in name}
+    draw_table(table, "compare_versions", column_config=ratios)
     st.caption(page_text("versions"))
 
 

@@ -11,7 +11,7 @@ from app.dashboard import caches, display_tables, export, own_definitions, pinne
 from app.dashboard.load_curves import as_batch, batches_words, one_load
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
-from app.dashboard.widgets import choose, draw_table, say_error
+from app.dashboard.widgets import choose, draw_table, each_answered
 from app.decide.loads import load_words
 from app.scenario import intervals, summary
 from app.scenario.encoder_figures import of_kind, phases_of
@@ -21,7 +21,6 @@ from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
-from genz_core.errors import RidgelineError
 
 _STATIC = ("batch", "trace")
 CAUSE, CLASS = "cause", "operator class"
@@ -31,7 +30,9 @@ def show(setup: Setup) -> None:
     """Draw figures, steps by operator class and downloads of the pinned scenarios."""
     pins = [own_definitions.attach(setup_from(pin)) for pin in pinned_scenarios.pinned_scenarios()]
     shown = {chr(ord("A") + at): one for at, one in enumerate(pins or [setup])}
-    batches, estimates = _priced(shown)
+    batches = each_answered(shown, as_batch)
+    estimates = each_answered(batches, caches.priced)
+    batches = {name: batches[name] for name in estimates}
     if not pins:
         st.info(page_text("nothing pinned"), icon=":material/keep:")
     with st.container(horizontal=True):
@@ -51,21 +52,6 @@ def show(setup: Setup) -> None:
     draw_table(display_tables.comparison_words(times), "class_changes")
     numbers = [figures, display_tables.comparison_numbers(times)]
     export.downloads("compare", charts, pd.concat(numbers, ignore_index=True), setup)
-
-
-def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Estimate]]:
-    """The static batches that represent scenarios, and their estimates, by name; draws the error of
-    each that cannot be priced.
-    """
-    batches: dict[str, Setup] = {}
-    estimates: dict[str, Estimate] = {}
-    for name, setup in setups.items():
-        try:
-            batch = as_batch(setup)
-            estimates[name], batches[name] = caches.priced(batch), batch
-        except RidgelineError as error:
-            say_error(f"{name}: {error}")
-    return batches, estimates
 
 
 def _scenario(name: str, setup: Setup, *, removable: bool) -> None:

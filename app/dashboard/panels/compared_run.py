@@ -68,11 +68,12 @@ def kept_run() -> tuple[Store, str]:
 
     Without stored runs the page stops with a sentence.
     """
-    kept = [
-        (store, run) for store in run_store.stores() for run in store.runs()
+    named = {
+        run.id: (store, f"{run.label} on {run.system} · {run.id[:8]}")
+        for store in run_store.stores()
+        for run in store.runs()
         if run.source != endpoint_run.SOURCE  # a load on a server has no operators
-    ]  # fmt: skip
-    named = {run.id: (store, f"{run.label} on {run.system} · {run.id[:8]}") for store, run in kept}
+    }
     if not named:
         st.info("No kept runs yet; measure one first.", icon=":material/timer:")
         st.stop()
@@ -165,13 +166,11 @@ def comparison_of(priced: Priced) -> Comparison:
     with st.container(horizontal=True):
         for phase in phases:
             usual = steps_measured(priced.estimate, measurement, priced.reports, phase)
+            key, meaning = f"steps_{phase}{run_key}", page_text("measured steps")
+            label = f"Steps of {phase} measured"
             steps[phase] = int(
-                st.number_input(
-                    f"Steps of {phase} measured", 1, 1_000_000, usual,
-                    key=f"steps_{phase}{run_key}", width=220,
-                    help="A summary adds up all steps; in decode, one step per generated token.",
-                )
-            )  # fmt: skip
+                st.number_input(label, 1, 1_000_000, usual, key=key, width=220, help=meaning)
+            )
 
     def read() -> Comparison:
         return compared(priced.estimate, measurement, priced.reports, steps)
@@ -184,21 +183,15 @@ def show_phases(comparison: Comparison) -> None:
     say_each(comparison.truncated, st.warning, icon=":material/content_cut:")
     with st.grid(4, min_column_width=230):
         for row in comparison.phases.to_dict("records"):
-            card(
-                f"{plain(row['phase'].capitalize())}, measured",
-                quantities.seconds(row["measured_s"]),
-                f"{quantities.change(row['predicted_s'], row['measured_s'])} against "
-                f"{quantities.seconds(row['predicted_s'])} predicted",
-                f"Bound {quantities.seconds(row['bound_s'])} a step; {plain(row['basis'])} clock.",
-            )
+            phase, basis = plain(row["phase"].capitalize()), plain(row["basis"])
+            change = quantities.change(row["predicted_s"], row["measured_s"])
+            predicted = f"{change} against {quantities.seconds(row['predicted_s'])} predicted"
+            bound = f"Bound {quantities.seconds(row['bound_s'])} a step; {basis} clock."
+            card(f"{phase}, measured", quantities.seconds(row["measured_s"]), predicted, bound)
             if row["wall_s"] > 0 and row["wall_s"] != row["measured_s"]:
-                card(
-                    f"{plain(row['phase'].capitalize())}, wall time",
-                    quantities.seconds(row["wall_s"]),
-                    f"{quantities.seconds(row['predicted_wall_s'])} predicted",
-                    page_text("wall time", busy=quantities.seconds(row["busy_s"])),
-                )
-
+                predicted = f"{quantities.seconds(row['predicted_wall_s'])} predicted"
+                meaning = page_text("wall time", busy=quantities.seconds(row["busy_s"]))
+                card(f"{phase}, wall time", quantities.seconds(row["wall_s"]), predicted, meaning)
     for row in comparison.phases.to_dict("records"):
         st.caption(plain(verdict(row, comparison.classes)))
         st.caption(plain(clocks_text(row)))

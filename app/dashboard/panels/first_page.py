@@ -72,9 +72,7 @@ def _last_scenarios() -> None:
 
 
 def remember(setup: Setup) -> None:
-    """Store a scenario among the visitor's last ones, unless it is the default or a
-    repeated one.
-    """
+    """Store a scenario among the visitor's last ones, unless it is the default or was the last."""
     changed = phrases.off_default(setup)
     before = _scenarios()
     if not changed or (before and before[0] == changed):

@@ -35,7 +35,7 @@ def page() -> None:
             st.session_state.pop(JOB, None)
             fleet_question(yaml_document.parse(text, "fleet"))  # refused here, in a sentence
             start(JOB, assigned, text, "Fleet", SIMULATING)
-        if named := result_of(JOB, "fleet", "Stopping after the current model or simulation."):
+        if named := result_of(JOB, "Stopping after the current model or simulation."):
             _answer(named)
 
 

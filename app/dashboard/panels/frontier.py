@@ -122,10 +122,8 @@ def _speed(targets: Any) -> int:
     asked = [place for place, _ in guides(targets, ACROSS["interactivity"])]
     usual = min(max(round(asked[0]), 1), _FASTEST) if asked else _USUAL
     follow("speed", usual)
-    return int(slide(
-        "Minimum tokens/s per user", 1, _FASTEST, usual, "speed",
-        help="The table below shows the best deployment of each curve at this speed.",
-    ))  # fmt: skip
+    words, meaning = "Minimum tokens/s per user", page_text("minimum speed")
+    return int(slide(words, 1, _FASTEST, usual, "speed", help=meaning))
 
 
 def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:

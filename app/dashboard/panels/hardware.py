@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,19 +18,11 @@ from app.scenario.system_facts import figure_rows, latency_words, peak_words
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.systems import System
+from hardware_db import yaml_document
 
 #: Assumptions shown beside the chart.
 _SHOWN = 6
-_FIELDS = {
-    "peak_dense_tflops.bf16": ("Dense bf16 peak [TFLOP/s]", 1000.0),
-    "peak_dense_tflops.fp8": ("Dense fp8 peak [TFLOP/s], 0: none", 2000.0),
-    "memory_gb": ("Memory [GB]", 96.0),
-    "memory_gb_per_s": ("Memory bandwidth [GB/s]", 4000.0),
-    "links.scale_up.gb_per_s": ("Link, per direction [GB/s], 0: none", 450.0),
-    "links.scale_up.latency_us": ("Link latency [µs]", 1.5),
-    "links.scale_up.domain": ("Devices in the link's domain", 8.0),
-    "tdp_w": ("Power [W], 0: unknown", 700.0),
-}
+_FIELDS = yaml_document.read(Path(__file__).with_name("own_system.yaml"))
 
 
 def found(words: str) -> dict[str, System]:
@@ -49,7 +42,8 @@ def hardware_panel(words: str, setup: Setup) -> None:
     usual: dict[str, Any] = {"placeholder": "All", "bind": "query-params", "width": 320}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         wanted = st.multiselect("Vendor", vendors, key="vendor", **usual) or vendors
-        shapes = st.multiselect("Kind", kinds, key="kind", format_func=hardware.KINDS.get, **usual)
+        shapes = st.multiselect("Kind", kinds, key="kind", **usual,
+                                format_func=lambda kind: hardware.KINDS[kind][0])  # fmt: skip
     shown = {
         name: system
         for name, system in systems.items()

@@ -1,6 +1,7 @@
 """The answer for a load: its figures, their causes, and latency over loads with targets."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import pandas as pd
@@ -50,7 +51,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
         for one in bounds
     )
     most = load_curves.most_within(setup, load.name, within) if bounds else None
-    figure = serving.latencies(table, load.name, "Latency over the load", export.look())
+    figure = serving.latencies(table, load.name, export.look())
     limits = {
         f"{one.figure.title} target {quantities.seconds(one.value)}": one.value for one in bounds
     }
@@ -95,6 +96,7 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     share = float(row["wait_s"]) / float(row["ttft_s"])
     said = (page_text("causes of TTFT", row=row, share=share) if share
             else page_text("no waiting", row=row))  # fmt: skip
+    said = said if isfinite(share) else ""  # of a queue that grows without end
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
@@ -145,9 +147,9 @@ def reading_load(setup: Setup, resolved: Resolved) -> None:
     warnings = load_curves.load_warnings(table, load.name)
     say_each((one.replace("TTFT", "latency") for one in warnings), st.warning,
              icon=":material/warning:")  # fmt: skip
-    look, title = export.look(), "Latency over the load"
+    look = export.look()
     figures = {
-        "latency": serving.latencies(table, load.name, title, look, {"ttft": "Latency"}),
+        "latency": serving.latencies(table, load.name, look, {"ttft": "Latency"}),
         "throughput": serving.throughput(table, load.name, look, _SEQUENCES),
     }
     for figure in figures.values():
@@ -161,21 +163,14 @@ def reading_load(setup: Setup, resolved: Resolved) -> None:
 def _reading_figures(setup: Setup, row: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
     """Value, a figure beside it and meaning of each card of a model that generates nothing."""
     rate, isl = row["output_tokens_per_s"], setup.scenario.isl
-    each = quantities.rate(row["output_tokens_per_s_per_device"], "seq/s")
+    mean, half = (quantities.seconds(row[name]) for name in ("ttft_s", "ttft_median_s"))
+    all_s, each = (quantities.rate(row[name], "seq/s") for name in
+                   ("output_tokens_per_s", "output_tokens_per_s_per_device"))  # fmt: skip
     return {
-        "Latency": (
-            quantities.seconds(row["ttft_s"]), f"median {quantities.seconds(row['ttft_median_s'])}",
-            "Mean time from arrival to result, including queueing. Not validated by measured runs.",
-        ),
-        "Throughput": (
-            quantities.rate(rate, "seq/s"), f"{each} per device",
-            "Sequences per second of the whole deployment.",
-        ),
-        "Tokens read": (
-            quantities.tokens_rate(rate * isl), f"{quantities.count(isl)} a sequence",
-            "Input tokens per second of the whole deployment.",
-        ),
-        "Running": (
-            f"{row['running']:,.3g}", "no KV cache", "Sequences that are processed together.",
-        ),
+        "Latency": (mean, f"median {half}", page_text("latency of a pass")),
+        "Throughput": (all_s, f"{each} per device", page_text("sequences a second")),
+        "Tokens read": (quantities.tokens_rate(rate * isl), f"{quantities.count(isl)} a sequence",
+                        "Input tokens per second of the whole deployment."),
+        "Running": (f"{row['running']:,.3g}", "no KV cache",
+                    "Sequences that are processed together."),
     }  # fmt: skip

@@ -16,9 +16,13 @@ from app.scenario.memory_rows import memory_rows
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import capital, plain
+from genz_core.limits import LIMITS
+from genz_core.models.model_kinds import generates
 
 AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
 OVER = {"batch": "batch", "input length": "isl"}
+#: A number of sequences or tokens that no question may state: memory does not limit it.
+_UNLIMITED = LIMITS["batch"].most
 POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
 
 
@@ -54,12 +58,13 @@ def _cards(step: Step, usable: float) -> None:
     usage, s = step.estimate.memory, step.setup.scenario
     most_batch, most_input = caches.largest(step.setup)
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
-    lengths = f"at {quantities.count(s.isl)} in, {quantities.count(s.osl)} out"
+    made = s.osl if generates(step.resolved.model) else 0
+    lengths = f"at {quantities.count(s.isl)} in{f', {quantities.count(made)} out' if made else ''}"
     if asked.scenario.kind in ("concurrency", "rate"):
-        fit = float(load_curves.one_load(asked)["capacity"])
-        most = ("Most users that fit", quantities.count(int(fit)), f"admitted, {lengths}")
+        fit = int(load_curves.one_load(asked)["capacity"])
+        most = ("Most users that fit", _most(fit), f"admitted, {lengths}")
     else:
-        most = ("Largest batch that fits", quantities.count(most_batch), lengths)
+        most = ("Largest batch that fits", _most(most_batch), lengths)
     used = float(usage.total_bytes[0])
     free, size = usable - used, quantities.size(usable)
     with st.grid(2, min_column_width=180, key="cards"):
@@ -67,13 +72,17 @@ def _cards(step: Step, usable: float) -> None:
         card("Free" if free >= 0 else "Missing", quantities.size(abs(free)), f"usable {size}",
              quantities.two_gigabytes(usage.capacity_bytes))  # fmt: skip
         card(*most)
-        longest = quantities.count(most_input + s.osl) if most_input else "none"
+        longest = _most(most_input, made) if most_input else "none"
         beyond = f"; trained to {quantities.count(trained)}" if trained else ""
         card("Longest context that fits", longest, f"batch {s.batch}{beyond}",
              "Input plus output tokens of one sequence.")  # fmt: skip
 
 
-@st.fragment
+def _most(largest: int, more: int = 0) -> str:
+    """A largest size, with more added to it, in words: "any" if memory does not limit it."""
+    return "any" if largest >= _UNLIMITED else quantities.count(largest + more)
+
+
 def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict[str, Figure]:
     """Draw the choice of an axis, the memory over it and its table; returns the chart by name."""
     axis = OVER[choose("Over", list(OVER), "memory_axis", default="batch")]
@@ -86,12 +95,12 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     export.chart(over, "memory-over", f"Memory per device over {axis}")
     what = "sequences" if axis == "batch" else "input tokens"
     fits = page_text("stops fitting", most=most, what=what) if most else page_text("never fits")
+    fits = page_text("always fits", what=what) if most >= _UNLIMITED else fits
     st.caption(f"▲ marks this scenario. {fits}")
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
-    with st.expander("As a table", icon=":material/table:"):
-        display_tables.draw_figures(frame, "memory_table")
-        export.save_button("Memory (CSV)", export.table_csv(frame), "memory.csv", icon=None)
+    display_tables.draw_figures(frame, "memory_table")
+    export.save_button("Memory (CSV)", export.table_csv(frame), "memory.csv", icon=None)
     return {f"memory over {axis}": over}
 
 

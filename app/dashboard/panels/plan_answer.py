@@ -31,8 +31,9 @@ Named = Mapping[str, Any]
 _SOON, _NEVER = "being simulated", "not simulated"
 
 
-def page(setup: Setup) -> None:
+def page() -> None:
     """Draw the inputs of a plan and its answer."""
+    setup = sidebar.chosen_setup()
     search_form.opener()
     with sidebar.stopping():
         searched = search_form.searched(setup)
@@ -168,9 +169,7 @@ def _margin(named: Named, name: str) -> str:
 
 
 def _nothing(searched: Searched, planned: Planned) -> Planned:
-    """Draw why there is no plan, and the changes that would allow one; returns the answer with
-    them.
-    """
+    """Draw why there is no plan and which changes would allow one; returns the answer with them."""
     st.warning(_none(planned.document), icon=":material/block:")
     if planned.document["undecided"]:
         return planned
@@ -182,8 +181,7 @@ def _nothing(searched: Searched, planned: Planned) -> Planned:
     if changed is None:
         return planned
     changes = changed.answer.changes
-    st.markdown("Any of these changes would make a plan possible:" if changes else
-                "None of the single changes tried would make a plan possible.")  # fmt: skip
+    st.markdown(page_text("possible changes") if changes else page_text("no change helps"))
     say_each([change.words for change in changes], form="- {}")
     return changed
 
@@ -303,10 +301,8 @@ def _downloads(named: Named, answer: Answer, startable: Named, before: Callable[
 
 def _deployment(named: Named) -> str:
     """Draw files of the best plan for a cluster, to look at and to save; returns their kind."""
-    kind = st.segmented_control(
-        "The best plan for a cluster", KINDS, key="plan_deployment", bind="query-params",
-        help="Manifests with the predicted figures as annotations, and a job that checks them.",
-    )  # fmt: skip
+    kind = st.segmented_control("The best plan for a cluster", KINDS, key="plan_deployment",
+                                bind="query-params", help=page_text("manifests"))  # fmt: skip
     if not kind:
         return ""
     try:

@@ -104,9 +104,9 @@ def show_classes(report: Report) -> None:
     )["duration_s"].sum()
     if not time_s.sum() > 0.0:
         return
-    title = "Kernel time by operator class"
-    bars = {chart_text(report.label[:24]): time_s.to_dict()}
-    export.chart(kernel_charts.time_by_class(bars, title, export.look()), "report-classes")
+    bar, title = chart_text(report.label[:24]), "Kernel time by operator class"
+    figure = kernel_charts.time_by_class(time_s.to_dict(), bar, title, export.look())
+    export.chart(figure, "report-classes")
 
 
 def show_ranges(report: Report) -> None:

@@ -121,8 +121,10 @@ def predicted_beside_measured(run: str) -> None:
     """Draw a sentence per phase: the prediction and the measurement of a finished run."""
     store = next((s for s in run_store.stores() if any(r.id == run for r in s.runs())), None)
     estimate = run_store.own_estimate(store, run)[0] if store else None
-    for phase, timing in store.load(run).phases.items() if store and estimate else ():
-        if estimate and phase in phases_of(estimate.model):
+    if store is None or estimate is None:
+        return
+    for phase, timing in store.load(run).phases.items():
+        if phase in phases_of(estimate.model):
             predicted, measured = step_latency(estimate, phase).value, timing.median_s
             told = {"predicted": predicted, "measured": measured, "phase": phase.capitalize()}
             change = quantities.change(predicted, measured)
@@ -139,7 +141,7 @@ def run_panel() -> None:
             if (asked := form(mode)) is not None and not is_running(JOB):
                 config, work = asked
                 start(JOB, work, config, config.model.name, MEASURING)
-        if result := result_of(JOB, "run", STOPPING):
+        if result := result_of(JOB, STOPPING):
             run, swept = result if isinstance(result, tuple) else (result, None)
             st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
             if swept is not None:

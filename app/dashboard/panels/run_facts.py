@@ -7,6 +7,7 @@ import streamlit as st
 
 from app.charts import measured_classes
 from app.dashboard import export
+from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import set_controls
 from app.dashboard.widgets import card, draw_table, say_each
 from app.measuring.comparison import folded
@@ -43,10 +44,8 @@ def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
         return
     failing = account.failed(tuple(checks))
     for one in failing if in_words else ():
-        st.warning(
-            f"A check failed, so this measurement is not used: {plain(one.sentence)}",
-            icon=":material/report:",
-        )
+        words = page_text("failed check", sentence=plain(one.sentence))
+        st.warning(words, icon=":material/report:")
     counts = {name: sum(one.outcome == name for one in checks) for name in ("passed", "not made")}
     said = f"{counts['passed']} pass, {len(failing)} fail, {counts['not made']} cannot be made"
     with st.expander(f"Consistency checks: {said}", icon=":material/functions:"):

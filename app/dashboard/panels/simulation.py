@@ -48,7 +48,7 @@ def simulation_panel(setup: Setup) -> None:
     ):
         with saying_errors():
             _start(setup, query_of(setup.scenario))
-    if shown := kept_result(JOB, RESULT, "simulation", setup):
+    if shown := kept_result(JOB, RESULT, setup):
         _show(*shown)
 
 

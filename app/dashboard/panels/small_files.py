@@ -80,6 +80,6 @@ def show_watch(name: str, content: bytes) -> None:
         if st.button("Watch", key="watch_start", disabled=is_running(JOB)):
             given = pairs(question)
             start(JOB, watched, (given, name, content), "Watch of a recording", READING)
-        if document := result_of(JOB, "watch"):
+        if document := result_of(JOB):
             say_each(document["sentences"])
             st.dataframe(pd.DataFrame(document["windows"]), key="watch_windows", hide_index=True)

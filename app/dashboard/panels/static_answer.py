@@ -75,8 +75,7 @@ def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits:
     if reads := "latency_s" in row:
         shown = quantities.rate(row["sequences_per_s"], "seq/s")
         words = f"{quantities.tokens_rate(row['sequences_per_s'] * setup.scenario.isl)} read"
-        meaning = "Sequences per second of the whole deployment."
-        figure_card("Throughput", shown, words, meaning, fits=fits)
+        figure_card("Throughput", shown, words, page_text("sequences a second"), fits=fits)
     else:
         shown = quantities.tokens_rate(row["output_tokens_per_s"])
         words = f"{quantities.tokens_rate(row['output_tokens_per_s_per_device'])} per device"

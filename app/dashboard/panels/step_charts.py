@@ -1,6 +1,4 @@
-"""Charts of a step on page Explain: its operators under the ceilings of the device, and its time by
-cause, by operator class and by layer group.
-"""
+"""Charts of a step on page Explain: its roofline, its time by cause, class and layer group."""
 
 import streamlit as st
 

@@ -1,6 +1,4 @@
-"""Technology studies: chips x formats x techniques on one chart; shipped examples or the visitor's
-own.
-"""
+"""Technology studies: chips x formats x techniques on one chart, shipped or the visitor's own."""
 
 from collections.abc import Mapping
 from pathlib import Path

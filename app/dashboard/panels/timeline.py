@@ -83,8 +83,7 @@ def show_timeline(report: Report) -> None:
     _gaps(prepared.gaps)
     export.save_button(
         "Open in Perfetto", lambda: chrome_trace(report), f"{file_stem(report)}.perfetto.json",
-        key="perfetto", icon=":material/open_in_new:",
-        help="Saves a trace to open in ui.perfetto.dev or chrome://tracing.",
+        key="perfetto", icon=":material/open_in_new:", help=page_text("perfetto"),
     )  # fmt: skip
 
 

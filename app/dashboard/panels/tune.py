@@ -35,7 +35,7 @@ def show_tuning() -> None:
             asked = {name: v for name, v in given.items() if name not in extras_of("tune")}
             ask("tune", asked)  # refused here, in a sentence
             start(JOB, dry_run, given, "Search of settings", SIMULATING)
-        if document := result_of(JOB, "tune", "Stopping after the current run."):
+        if document := result_of(JOB, "Stopping after the current run."):
             _found(document, given)
 
 

@@ -1,6 +1,4 @@
-"""What ran compared with what is priced: a banner of their differences, and a button that fills
-them in.
-"""
+"""What ran against what is priced: a banner of the differences, and a button that fills them in."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +7,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import caches, open_point
+from app.dashboard.page_texts import page_text
 from app.dashboard.phrases import off_default
 from app.dashboard.question_form import AUTO, set_controls
 from app.measuring.completion import Difference, differences, filled, filled_names, model_differs
@@ -72,10 +71,7 @@ def banner(
         st.info(f"The scenario was set from the report: {filled_with[1]}.", icon=":material/tune:")
     if apart:
         lines = "\n".join(f"- {plain(one)}" for one in apart)
-        st.warning(
-            f"The run differs from the priced scenario, so there are no findings:\n{lines}",
-            icon=":material/difference:",
-        )
+        st.warning(f"{page_text('run differs')}\n{lines}", icon=":material/difference:")
     if fields:
         st.button(
             "Set the scenario from the report", on_click=set_controls, args=(fields,),

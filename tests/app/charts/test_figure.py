@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from app.charts.figure import Figure, bar, scatter
+from app.charts.figure import Figure, Trace
 from app.charts.style import LIGHT, blank, template
 from tests.app.charts.figures import checked
 
@@ -33,8 +33,8 @@ def test_lines_and_shades_across_the_frame_are_plotlys():
 
 def test_traces_keep_their_order_and_may_hold_arrays():
     figure = blank(LIGHT, "", 100)
-    figure.add_trace(bar(x=np.array([1.0, 2.0]), y=["a", "b"]))
-    figure.add_traces([scatter(x=[1], y=[np.nan])])
+    figure.add_trace(Trace(type="bar", x=np.array([1.0, 2.0]), y=["a", "b"]))
+    figure.add_traces([Trace(type="scatter", x=[1], y=[np.nan])])
     first, second = checked(figure).data
     assert (first.type, list(first.x)) == ("bar", [1.0, 2.0])
     assert (second.type, list(second.y)) == ("scatter", [None])

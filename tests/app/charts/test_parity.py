@@ -39,8 +39,8 @@ def test_an_operator_class_has_one_colour_in_every_chart():
     points = [{"label": "", "predicted_s": 1e-3, "measured_s": 2e-3, "class": words}
               for words in ("Attention", "Matrix products", "other")]  # fmt: skip
     clouds = {t.name: t for t in checked(parity.parity(points, "class", "", style.LIGHT)).data}
-    seconds = {"a": {"gemm": 1.0, "attention": 1.0}}
-    bars = checked(kernels.time_by_class(seconds, "", style.LIGHT)).data
+    seconds = {"gemm": 1.0, "attention": 1.0}
+    bars = checked(kernels.time_by_class(seconds, "a", "", style.LIGHT)).data
     assert {bar.name for bar in bars} == {"Attention", "Matrix products"}
     for bar in bars:
         assert clouds[bar.name].marker.color == bar.marker.color

@@ -59,7 +59,7 @@ def test_two_visitors_who_ask_the_same_wait_for_one_job_and_either_may_leave(bus
     one, other = opened("plan", **asked), opened("plan", **asked)
     (job,) = jobs_of_plans()
     assert one.session_state["plan_simulated_job"] is other.session_state["plan_simulated_job"]
-    one.button(key="cancel_plan_simulated").click().run()
+    one.button(key="cancel_plan_simulated_job").click().run()
     assert not one.exception and "cancelled" in one.warning[0].value
     assert jobs_of_plans() == [job] and not job.stopping
     busy.end()

@@ -10,6 +10,7 @@ from app.accuracy import kept_records, shipped_errors
 from app.dashboard import job_results
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 from tests.app import pages
+from tests.app.pages import shown
 
 pytestmark = pytest.mark.usefixtures("kept")
 
@@ -136,3 +137,13 @@ def test_a_scenario_that_cannot_be_is_one_sentence_where_a_number_is_made():
     app = pages.opened("accuracy", accuracy_area="How a number is made", tp=3)
     assert not app.exception
     assert "tp 3" in app.error[0].value
+
+
+def test_the_users_own_scenario_has_the_latencies_that_exist():
+    def said(**question: object) -> str:
+        found = (text.value for text in shown("accuracy", **question).markdown)
+        return next(text for text in found if text.startswith("**For your scenario**"))
+
+    assert "Latency " in said(model="BAAI/bge-m3") and "TTFT" not in said(model="BAAI/bge-m3")
+    assert "TTFT " in said(osl=1) and "TPOT" not in said(osl=1)
+    assert "queue grows" in said(model="BAAI/bge-m3", rate="1e9")

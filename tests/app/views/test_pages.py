@@ -382,3 +382,15 @@ def test_operators_are_not_said_to_take_more_than_their_step():
     assert "of which" not in said and "what measured runs teach takes" in said
     (usual,) = (text.value for text in shown("roofline").markdown if "step takes" in text.value)
     assert "of which the operators take" in usual
+
+
+def test_memory_that_does_not_grow_with_the_context_limits_none():
+    mamba = shown("explain", part="Memory", model="mistralai/Mamba-Codestral-7B-v0.1")
+    assert cards(mamba)["Longest context that fits"] == "any"
+    assert 1 < int(cards(mamba)["Most users that fit"]) < 1000
+    encoder = shown("explain", part="Memory", model="BAAI/bge-m3")
+    assert cards(encoder)["Most users that fit"] == "any"
+    assert "Memory does not limit the number of sequences" in " ".join(
+        caption.value for caption in encoder.caption
+    )
+    assert not any("256 out" in str(card.delta) for card in encoder.metric)

@@ -166,3 +166,9 @@ def test_a_model_that_reads_has_latency_and_sequences_and_no_time_between_tokens
     (table,) = (frame.value for frame in app.dataframe)
     assert not any("tpot" in name or "ttft" in name for name in table)
     assert {"latency_s", "sequences_per_s"} <= set(table)
+
+
+def test_the_causes_of_an_endless_queue_are_not_split():
+    app = shown("answer", rate="1e9")
+    said = next(text.value for text in app.markdown if "is limited by" in text.value)
+    assert "–" not in said and said.startswith("Other users' prefills add")
