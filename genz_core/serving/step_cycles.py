@@ -80,6 +80,7 @@ class StepCycles:
     joined: Array | float = 0.0
     wait: Array | float = 0.0
     users: Array | float = np.inf
+    present: Array | float = np.inf
 
     def picked(self, chosen: Places) -> Self:
         """A selection of the configurations."""
@@ -139,7 +140,18 @@ class StepCycles:
 
     def _of_lanes(self, latency: Array, stage: Array) -> Array:
         """Time of a cycle of lanes whose steps have this latency and stage time [s]."""
-        return np.maximum(latency, self.lanes * stage)
+        return np.maximum(latency, self.lanes_taken * stage)
+
+    @property
+    def lanes_taken(self) -> Array | float:
+        """Lanes with any requests: few requests leave some empty."""
+        if self.lanes == 1:
+            return 1.0
+        return np.clip(np.minimum(self.admitted, self.present), 1.0, self.lanes)
+
+    def with_requests(self, present: Array | float) -> Self:
+        """The same with this number of requests in the lanes of a pipeline."""
+        return self if self.lanes == 1 else replace(self, present=present)
 
     @property
     def fullest_lane(self) -> Array | float:
@@ -263,7 +275,7 @@ class StepCycles:
 
     def _alone_s(self, plain: StepPair, longer: StepPair) -> Array:
         """Cycle time of a pipeline with one longer step in its stages [s]."""
-        return np.maximum(longer[0], longer[1] + (self.lanes - 1.0) * plain[1])
+        return np.maximum(longer[0], longer[1] + (self.lanes_taken - 1.0) * plain[1])
 
     @property
     def gathers(self) -> bool:
