@@ -63,17 +63,17 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     ranks, lanes, isl = batching.times.ranks, batching.lanes, batching.isl
     cycle = batching.pace(decodes, np.maximum(batching.steps, 1.0)).cycle_s
     longer, none = np.zeros_like(cycle), np.zeros_like(cycle)
-    by_itself = batching.with_requests(1.0)
+    by_itself = batching.with_requests(np.ones_like(cycle))
     alone = by_itself.reading_s(none, isl, isl, batching.room(none), none)
     first = alone
     for _ in range(_BALANCES):
         # an answer decodes together with those that it finds on arrival
-        running = np.minimum(decodes + 1.0 / batching.routed, batching.admitted)
-        running = np.maximum(running, 1.0)
+        present = np.minimum(decodes + 1.0 / batching.routed, batching.admitted)
+        running = np.maximum(present, 1.0)
         beside = running if batching.mixed else none
         room = batching.room(beside)
         full = batching.cycle_s(beside, room, room)
-        some = batching.with_requests(running)
+        some = batching.with_requests(present)
         plain = some.cycle_s(running, none)
         busy, beside_decodes = _met_share(batching, per_s * first + decodes)
         beside_s = per_s * beside_decodes

@@ -149,9 +149,14 @@ class StepCycles:
             return 1.0
         return np.clip(np.minimum(self.admitted, self.present), 1.0, self.lanes)
 
-    def with_requests(self, present: Array | float) -> Self:
-        """The same with this number of requests in the lanes of a pipeline."""
-        return self if self.lanes == 1 else replace(self, present=present)
+    def with_requests(self, present: Array) -> Self:
+        """The same with this number of requests of a rank, in the mean: fewer than one of each lane
+        or rank leave some empty.
+        """
+        found = self if self.lanes == 1 else replace(self, present=present)
+        if not np.any((self.times.ranks > 1.0) & (present < 1.0)):
+            return found
+        return replace(found, times=self.times.with_share(np.minimum(present, 1.0)))
 
     @property
     def fullest_lane(self) -> Array | float:

@@ -1,4 +1,4 @@
-"""Fewer requests than a pipeline has lanes: no lane waits for one that is empty."""
+"""Fewer requests than lanes of a pipeline or attention ranks: nothing is priced that is empty."""
 
 import numpy as np
 import pytest
@@ -8,19 +8,21 @@ import model_registry
 from genz_core import Parallelism, Workload, estimate
 from genz_core.serving import Traffic, serve
 
-#: Steps bound by the host, by the last stage's head, and by memory.
+#: Stages bound by the host, by the last stage's head, and by memory; ranks that share experts.
 DEPLOYED = [
-    ("openai/gpt-oss-20b", "b200", "vllm", 4, 555, 15),
-    ("meta-llama/Llama-3.1-8B", "rtx-4090", "trtllm", 4, 17, 131),
-    ("Qwen/Qwen3-32B", "h20-96gb", "sglang", 2, 4000, 40),
+    ("openai/gpt-oss-20b", "b200", "vllm", {"pp": 4}, 555, 15),
+    ("meta-llama/Llama-3.1-8B", "rtx-4090", "trtllm", {"pp": 4}, 17, 131),
+    ("Qwen/Qwen3-32B", "h20-96gb", "sglang", {"pp": 2}, 4000, 40),
+    ("deepseek-ai/DeepSeek-V3", "h200", "sglang", {"dp": 8, "ep": 8}, 1000, 500),
+    ("openai/gpt-oss-120b", "h200", "vllm", {"tp": 2, "dp": 4, "ep": 8}, 27, 948),
 ]
 
 
-@pytest.fixture(params=DEPLOYED, ids=lambda named: named[2], scope="module")
+@pytest.fixture(params=DEPLOYED, ids=lambda named: f"{named[2]} {named[3]}", scope="module")
 def deployed(request):
-    model, system, engine, stages, isl, osl = request.param
+    model, system, engine, degrees, isl, osl = request.param
     named = (model_registry.load(model), hardware_db.load(system))
-    return named, Parallelism(pp=stages), hardware_db.load_engine(engine), isl, osl
+    return named, Parallelism(**degrees), hardware_db.load_engine(engine), isl, osl
 
 
 def test_one_user_is_a_request_alone(deployed):
