@@ -41,6 +41,7 @@ class System:
 
     peak_flops_per_s: dense, by arithmetic type (fp64 fp32 tf32 bf16 fp16 fp8 int8 fp4 int4).
     compute_units: streaming multiprocessors, compute units or cores.
+    peak_factor: what-if factor that the peaks contain: of each unit's rate, not of their number.
     boost_factor: highest clock over the clock of the stated peaks, 1 where unknown; bounds use it,
     expectations do not.
     second_memory: a slower memory that the device can read directly.
@@ -62,6 +63,7 @@ class System:
     l2_bytes: float | None = None
     l2_bytes_per_s: float | None = None
     compute_units: int | None = None
+    peak_factor: float = 1.0
     clock_hz: float | None = None
     boost_factor: float = 1.0
     tdp_w: float | None = None

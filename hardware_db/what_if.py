@@ -26,7 +26,7 @@ def what_if(
     The same system and factors give the same object, so compiled plans are reused.
 
     Args:
-        peak: factor of every dense peak.  bandwidth, capacity: of the memory.
+        peak: factor of every dense peak, with as many units.  bandwidth, capacity: of the memory.
         link: of the bandwidth of all tiers; latencies and the cache are unchanged.
 
     Raises:
@@ -54,6 +54,7 @@ def _scaled(system: System, factors: Mapping[str, float], scaled: str) -> System
         system,
         name=f"{system.name} (what if: {scaled})",
         peak_flops_per_s={kind: rate * peak for kind, rate in system.peak_flops_per_s.items()},
+        peak_factor=system.peak_factor * peak,
         memory_bytes_per_s=system.memory_bytes_per_s * bandwidth,
         memory_bytes=system.memory_bytes * factors["capacity"],
         links=tuple(replace(tier, bytes_per_s=tier.bytes_per_s * link) for tier in system.links),

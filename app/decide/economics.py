@@ -17,7 +17,7 @@ from app.question.parameters import names_of
 from app.question.query import Query
 from app.question.question import Question
 from app.scenario import served_rows
-from app.scenario.gate import refuse_degrees
+from app.scenario.gate import refuse_impossible
 from genz_core.economics import (
     break_even_rate,
     carbon_g_per_mtok,
@@ -57,7 +57,7 @@ def economics(query: Query, stores: Iterable[Store] = ()) -> dict[str, Any]:
     if query.question.kind == "batch":
         query = replace(query, question=replace(query.question, concurrency=USERS))
     resolved = served_rows.deployed(query)
-    refuse_degrees(resolved)
+    refuse_impossible(resolved)
     return document(with_measured(Account(resolved), stores))
 
 

@@ -10,7 +10,7 @@ from app.decide.sensitivity import FIGURES, RESOURCES, Ridge
 from app.planning.search import targets_of
 from app.question.query import Query
 from app.scenario import served_rows
-from app.scenario.gate import refuse_degrees
+from app.scenario.gate import refuse_impossible
 from app.wording import quantities
 
 Named = Mapping[str, Any]
@@ -26,7 +26,7 @@ def document(query: Query) -> dict[str, Any]:
     """
     targets = targets_of(query)
     resolved = served_rows.deployed(query)
-    refuse_degrees(resolved)
+    refuse_impossible(resolved)
     base, found = model.sensitivities(resolved)
     named: dict[str, Any] = {
         "model": resolved.model.name,

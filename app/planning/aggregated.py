@@ -5,7 +5,7 @@ call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -27,6 +27,7 @@ from genz_core.deployment import deploy
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.serving import Novelty, ServingEstimate
 from genz_core.serving.kv_capacity import sequences_that_fit
+from genz_core.serving.replicas import UsersOfReplicas
 from genz_core.types import Array, Mask, Workload
 
 
@@ -79,13 +80,15 @@ def of_table(family: Family, table: Array, amount: Array | None = None) -> Candi
     tp, pp, dp, ep, each, replicas, limit = table
     question = family.question
     whole = np.full(table.shape[1], demand.amount(question)) if amount is None else amount
-    share = whole / replicas
-    load = np.ceil(share) if demand.is_closed(question) else share
-    rows = np.stack([tp, pp, dp, ep, load, limit])
+    users = UsersOfReplicas.of(whole, replicas)
+    loads = [users.more, users.fewer] if demand.is_closed(question) else [whole / replicas]
+    rows = np.concatenate([np.stack([tp, pp, dp, ep, load, limit]) for load in loads], axis=1)
     one, of = np.unique(rows, axis=1, return_inverse=True)
     arrays = dict(zip((*DEGREES, question.kind, "max_num_seqs"), one, strict=True))
-    priced = _Served.of(served(family.resolved, arrays), of.ravel())
-    return _columns(family, table, whole, priced, each * replicas)
+    found = served(family.resolved, arrays)
+    priced = [_Served.of(found, places) for places in np.split(of.ravel(), len(loads))]
+    together = users.together(*priced) if len(loads) > 1 else priced[0].times(replicas)
+    return _columns(family, table, together, each * replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +128,20 @@ class _Served:
                 if int(row) in served.messages}  # fmt: skip
         return cls(**arrays, novelty=far, usable_bytes=served.memory.usable_bytes, messages=said)
 
+    def times(self, replicas: Array) -> _Served:
+        """Totals of replicas with this load each, [candidates]."""
+        return replace(
+            self,
+            output_tokens_per_s=self.output_tokens_per_s * replicas,
+            running=self.running * replicas,
+        )
 
-def _columns(
-    family: Family, table: Array, amount: Array, served: _Served, devices: Array
-) -> Candidates:
+
+def _columns(family: Family, table: Array, served: _Served, devices: Array) -> Candidates:
+    """served: totals of all replicas."""
     tp, pp, dp, ep, _, replicas, limit = table
     size, question = table.shape[1], family.question
-    closed = demand.is_closed(question)
-    share = amount / (np.ceil(amount / replicas) * replicas) if closed else 1.0
-    each = served.osl * question.samples
-    rate = served.output_tokens_per_s / each * replicas * share
+    rate = served.output_tokens_per_s / (served.osl * question.samples)
     columns: dict[str, Array] = {name: np.full(size, np.nan) for name in COLUMNS}
     columns |= {name: np.zeros(size) for name in CHOICES}
     columns |= {"replicas": replicas, "tp": tp, "pp": pp, "dp": dp, "ep": ep}
@@ -146,7 +153,7 @@ def _columns(
         "max_num_seqs": np.where(limit > 0, limit, family.resolved.engine.max_sequences),
         "utilisation": served.utilisation,
         "prompt_share": served.prompt_share,
-        "running": served.running * replicas,
+        "running": served.running,
         "capacity": served.capacity * replicas,
         "memory_bytes": served.memory_bytes,
         "usable_bytes": np.full(size, served.usable_bytes),

@@ -11,7 +11,7 @@ import numpy as np
 from app.question.question import STANDARD, Question
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
-from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.errors import ContextTooLong, InvalidParallelism, InvalidValue
 from genz_core.graphs import Model
 from genz_core.models.model_kinds import model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
@@ -188,14 +188,20 @@ def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Arra
     return words
 
 
-def refuse_degrees(resolved: Asking) -> None:
-    """Refuse degrees that do not divide the model, for verbs whose figures have no status.
+def refuse_impossible(resolved: Asking) -> None:
+    """Refuse degrees that do not divide the model, and sequences beyond its positions, for verbs
+    whose figures have no status.
 
     Raises:
         InvalidParallelism: the degrees, and the near ones.
+        ContextTooLong: the lengths, and the model's positions.
     """
-    if complaint := resolved.model.invalid(resolved.scenario.parallelism):
+    q, model = resolved.scenario, resolved.model
+    if complaint := model.invalid(q.parallelism):
         raise InvalidParallelism(complaint)
+    tokens = float(prompt_tokens(model, longest(q, q.isl, q.osl)))
+    if complaint := context_complaint(model, tokens, q.osl):
+        raise ContextTooLong(complaint)
 
 
 def refuse_meaningless_for(resolved: Asking, split: Parallelism | None = None) -> None:

@@ -28,6 +28,7 @@ from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.models.speculative import SpeculativeModel, speculative_model
 from genz_core.serving import ServingEstimate, Traffic
+from genz_core.serving.replicas import UsersOfReplicas
 from genz_core.systems import System
 from genz_core.types import Array, Parallelism
 from hardware_db import recipes
@@ -183,24 +184,30 @@ def mean_device(resolved: Resolved) -> System:
 def _replicated(resolved: Resolved, load: Traffic, degrees: Parallelism) -> ServingEstimate:
     """Serve a load with equal deployments, each with its share; the figures are totals."""
     replicas = resolved.scenario.replicas
-    part, share = load, np.ones(1)
-    if load.concurrency is not None:
-        users = np.asarray(load.concurrency, dtype=float)
-        each = np.ceil(users / replicas)
-        part, share = replace(load, concurrency=each), users / (each * replicas)
-    elif load.rate_per_s is not None:
-        part = replace(load, rate_per_s=np.asarray(load.rate_per_s, dtype=float) / replicas)
-    found = genz_core.serve(
-        resolved.model, resolved.system, part if replicas > 1 else load, degrees,
-        resolved.engine, on_error="status",
-    )  # fmt: skip
+
+    def one(part: Traffic) -> ServingEstimate:
+        return genz_core.serve(
+            resolved.model, resolved.system, part, degrees, resolved.engine, on_error="status"
+        )
+
     if replicas == 1:
-        return found
+        return one(load)
+    if load.concurrency is not None:
+        users = UsersOfReplicas.of(load.concurrency, replicas)
+        full = one(replace(load, concurrency=users.more))
+        fewer = replace(load, concurrency=users.fewer)
+        found = users.together(full, one(fewer) if np.any(users.others) else full)
+    else:
+        rate = np.asarray(load.rate_per_s, dtype=float) / replicas
+        each = one(replace(load, rate_per_s=rate))
+        found = replace(
+            each,
+            running=each.running * replicas,
+            output_tokens_per_s=each.output_tokens_per_s * replicas,
+        )
     return replace(
         found,
-        running=found.running * replicas * share,
         capacity=found.capacity * replicas,
-        output_tokens_per_s=found.output_tokens_per_s * replicas * share,
         devices=np.asarray(found.devices) * replicas,
         ranks=np.asarray(found.ranks) * replicas,
         traffic=load,

@@ -42,7 +42,7 @@ class Device:
         if system.kind in ("tpu", "npu"):
             units = None  # a few wide cores: tiles are distributed as over typical units
         if units is None:
-            units = max(1, round(peak / _TYPICAL_UNIT_FLOPS_PER_S))
+            units = max(1, round(peak / system.peak_factor / _TYPICAL_UNIT_FLOPS_PER_S))
             assumed.append(f"{units} units (typical for its peak)")
         if clock is None:
             clock = _TYPICAL_CLOCK_HZ

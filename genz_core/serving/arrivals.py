@@ -63,19 +63,21 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     ranks, lanes, isl = batching.times.ranks, batching.lanes, batching.isl
     cycle = batching.pace(decodes, np.maximum(batching.steps, 1.0)).cycle_s
     longer, none = np.zeros_like(cycle), np.zeros_like(cycle)
-    alone = batching.reading_s(none, isl, isl, batching.room(none), none)
+    by_itself = batching.with_requests(np.ones_like(cycle))
+    alone = by_itself.reading_s(none, isl, isl, batching.room(none), none)
     first = alone
     for _ in range(_BALANCES):
         # an answer decodes together with those that it finds on arrival
-        running = np.minimum(decodes + 1.0 / batching.routed, batching.admitted)
-        running = np.maximum(running, 1.0)
+        present = np.minimum(decodes + 1.0 / batching.routed, batching.admitted)
+        running = np.maximum(present, 1.0)
         beside = running if batching.mixed else none
         room = batching.room(beside)
         full = batching.cycle_s(beside, room, room)
-        plain = batching.cycle_s(running, none)
+        some = batching.with_requests(present)
+        plain = some.cycle_s(running, none)
         busy, beside_decodes = _met_share(batching, per_s * first + decodes)
         beside_s = per_s * beside_decodes
-        cycle, reading = _cycle_s(batching, beside_s, (running, cycle, plain), (alone, full))
+        cycle, reading = _cycle_s(some, beside_s, (running, cycle, plain), (alone, full))
         prompts = beside_s * cycle / lanes
         # per step: with separate prefill steps, several may run between two decode steps
         step = cycle if batching.mixed else cycle / (1.0 + (cycle - plain) / reading)
@@ -90,7 +92,7 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         busiest = np.maximum(1.0 + beside_own, largest(together, ranks)[1])
         group, elsewhere = isl * busiest, np.minimum(together * isl, room)
         queue = busy * before / room * full
-        own = alone + busy * (batching.reading_s(beside, isl, group, room, elsewhere) - alone)
+        own = alone + busy * (some.reading_s(beside, isl, group, room, elsewhere) - alone)
         own = own + queue
         looks = (np.maximum(batching.look_every, 1.0) - 1.0) / 2.0
         waits = looks + np.minimum(decodes, 1.0) * batching.group_wait_steps(prompts)

@@ -155,6 +155,10 @@ class ModelTimes:
         """Whether any configuration has fewer requests than ranks."""
         return bool((np.asarray(self.sizes.share) < 1.0).any())
 
+    def with_share(self, share: Array) -> ModelTimes:
+        """The times if this share of the ranks has requests, [configs]; see `Sizes`."""
+        return replace(self, sizes=replace(self.sizes, share=share))
+
     def picked(self, chosen: Places) -> ModelTimes:
         """A selection of the configurations."""
         columns: dict[str, Any] = picked_columns(self, chosen)
@@ -223,6 +227,7 @@ def _nodes(sizes: Sizes, query: int, ranks: Array) -> tuple[Array, Array]:
     tokens = [decodes, prompts, piece, sizes.decodes * query + prompts]
     if np.any(ranks > 1.0):  # experts see the mean of the ranks, one of which reads
         tokens.append(sizes.piece / ranks + np.stack([none, sizes.decodes * query]))
+        tokens.append(query / ranks[None])  # a single sequence on one of them
     if np.any(np.asarray(sizes.share) < 1.0):
         tokens.append(np.broadcast_to(sizes.share * query, sizes.isl.shape)[None])
     return some, np.sort(np.concatenate(tokens), axis=0)

@@ -268,7 +268,7 @@ class Batching(StepCycles):
         tokens = self.admitted * self.isl
         each = np.clip(tokens / self.lanes, np.minimum(self.isl, room), room)
         latency, stage = self._lane(np.zeros_like(half), each, each)
-        one_step = np.maximum(latency, np.clip(self.admitted, 1.0, self.lanes) * stage)
+        one_step = np.maximum(latency, self.lanes_taken * stage)
         many = self.cycle_s(half if self.mixed else np.zeros_like(half), room, room)
         mean = (tokens + np.maximum(self.isl, room)) / 2.0 / (room * self.lanes) * many
         return self.host_s + np.where(tokens > room * self.lanes, mean, one_step)

@@ -98,7 +98,7 @@ class _Asked:
     @classmethod
     def of(cls, disaggregation: Disaggregation, decode: ServingPool, traffic: Traffic) -> _Asked:
         part = _of_worker(traffic, decode.workers)
-        users = 1.0 if part.concurrency is None else part.concurrency
+        users = np.ones_like(rates(part)) if part.concurrency is None else part.concurrency
         written = _served(decode, part, users)
         size = written.status.size
         split = disaggregation.prefill.parallelism

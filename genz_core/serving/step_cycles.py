@@ -80,6 +80,7 @@ class StepCycles:
     joined: Array | float = 0.0
     wait: Array | float = 0.0
     users: Array | float = np.inf
+    present: Array | float = np.inf
 
     def picked(self, chosen: Places) -> Self:
         """A selection of the configurations."""
@@ -139,7 +140,23 @@ class StepCycles:
 
     def _of_lanes(self, latency: Array, stage: Array) -> Array:
         """Time of a cycle of lanes whose steps have this latency and stage time [s]."""
-        return np.maximum(latency, self.lanes * stage)
+        return np.maximum(latency, self.lanes_taken * stage)
+
+    @property
+    def lanes_taken(self) -> Array | float:
+        """Lanes with any requests: few requests leave some empty."""
+        if self.lanes == 1:
+            return 1.0
+        return np.clip(np.minimum(self.admitted, self.present), 1.0, self.lanes)
+
+    def with_requests(self, present: Array) -> Self:
+        """The same with this number of requests of a rank, in the mean: fewer than one of each lane
+        or rank leave some empty.
+        """
+        found = self if self.lanes == 1 else replace(self, present=present)
+        if not np.any((self.times.ranks > 1.0) & (present < 1.0)):
+            return found
+        return replace(found, times=self.times.with_share(np.minimum(present, 1.0)))
 
     @property
     def fullest_lane(self) -> Array | float:
@@ -263,7 +280,7 @@ class StepCycles:
 
     def _alone_s(self, plain: StepPair, longer: StepPair) -> Array:
         """Cycle time of a pipeline with one longer step in its stages [s]."""
-        return np.maximum(longer[0], longer[1] + (self.lanes - 1.0) * plain[1])
+        return np.maximum(longer[0], longer[1] + (self.lanes_taken - 1.0) * plain[1])
 
     @property
     def gathers(self) -> bool:

@@ -126,6 +126,15 @@ class StepTimes:
         model = self.model.picked(chosen)
         return replace(self, model=model, drafting=drafting, spilled=spilled, prompts=prompts)
 
+    def with_share(self, share: Array) -> StepTimes:
+        """The times if this share of the ranks has requests, [configs]."""
+        drafting = self.drafting and replace(
+            self.drafting,
+            first=self.drafting.first.with_share(share),
+            later=self.drafting.later.with_share(share),
+        )
+        return replace(self, model=self.model.with_share(share), drafting=drafting)
+
     @property
     def ranks(self) -> Array:
         """Attention ranks that wait for one another, [configs]."""

@@ -2,12 +2,16 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import genz_core
 import hardware_db
+import model_registry
 from genz_core.errors import InvalidValue
+from genz_core.types import Workload
 
 FACTOR = st.floats(min_value=1e-3, max_value=1e3)
 
@@ -50,3 +54,18 @@ def test_the_same_system_and_factors_give_the_same_object():
     system = hardware_db.load("h100")
     assert hardware_db.what_if(system, bandwidth=2) is hardware_db.what_if(system, bandwidth=2.0)
     assert hardware_db.what_if(system, bandwidth=2) is not hardware_db.what_if(system, peak=2)
+
+
+@pytest.mark.parametrize("slug", ["h100-sxm5-80gb", "gaudi3", "tpu-v6e", "mi455x", "rubin-cpx"])
+@pytest.mark.parametrize("resource", ["peak", "bandwidth"])
+def test_more_of_one_resource_never_takes_more_time(slug, resource):
+    """With units that the datasheet states, and with those typical for the peak."""
+    sizes = Workload(np.array([1.0, 1.0, 8.0, 64.0]), np.array([100.0, 4e3, 500.0, 3e3]), 64.0)
+    model, base = model_registry.load("openai/gpt-oss-20b"), hardware_db.load(slug)
+    engine = hardware_db.load_engine("generic")
+    slow, fast = (
+        genz_core.estimate(model, system, sizes, engine=engine, on_error="status")
+        for system in (base, hardware_db.what_if(base, **{resource: 2.0}))
+    )
+    assert np.all(fast.ttft_s <= slow.ttft_s * (1 + 1e-9))
+    assert np.all(fast.tpot_s <= slow.tpot_s * (1 + 1e-9))

@@ -64,6 +64,8 @@ def scheduler_of(
     if policy == "tensorrt_llm":
         return TensorRtLlm(budget, sequences, query, chunked=chunked)
     if policy == "vllm":
+        if told := options.max_num_batched_tokens:  # `EngineArgs` lowers the sequences to it
+            sequences = min(sequences, max(told // query, 1))
         return Vllm(max(budget, sequences * query), sequences, query, chunked=chunked)
     raise InvalidValue(f"the scheduler {policy!r} has no case in `scheduler_of`")
 

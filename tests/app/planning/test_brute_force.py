@@ -47,32 +47,40 @@ def rows_of(system_name, most, users_in_all, rate):
         for replicas in range(1, most // each + 1):
             if users_in_all and replicas > users_in_all:
                 continue
-            users = math.ceil(users_in_all / replicas)
-            made.append((replicas, 0, users))
+            made.append((replicas, 0))
             limit = 4
             while limit <= users_in_all:
-                if users / dp > limit:
-                    made.append((replicas, limit, users))
+                if math.ceil(users_in_all / replicas) / dp > limit:
+                    made.append((replicas, limit))
                 limit *= 2
-        replicas, limits, users = (
-            np.array(column, dtype=float) for column in zip(*made, strict=True)
-        )
-        load = {"concurrency": users} if users_in_all else {"rate_per_s": rate / replicas}
-        traffic = Traffic(ISL, OSL, max_num_seqs=limits, **load)
+        replicas, limits = (np.array(column, dtype=float) for column in zip(*made, strict=True))
         one = np.ones(len(made))
         split = Parallelism(tp * one, pp * one, dp * one, ep * one)
-        served = serve(model, system, traffic, split, engine, on_error="status")
+
+        def served(load, limits=limits, split=split):
+            traffic = Traffic(ISL, OSL, max_num_seqs=limits, **load)
+            return serve(model, system, traffic, split, engine, on_error="status")
+
+        if users_in_all:
+            more = np.ceil(users_in_all / replicas)
+            full = served({"concurrency": more})
+            less = served({"concurrency": np.maximum(more - 1, 1)})
+        else:
+            full = less = served({"rate_per_s": rate / replicas})
         for at in range(len(made)):
-            open_share = users_in_all / (users[at] * replicas[at]) if users_in_all else 1.0
-            tokens = float(served.output_tokens_per_s[at]) * replicas[at] * open_share
-            hourly = system.price_usd_per_hour * each * replicas[at]
+            many = int(replicas[at])
+            others = -users_in_all % many  # of one user less than the fullest
+            parts = [(many - others, full), (others, less)]
+            weights = [count * float(part.output_tokens_per_s[at]) for count, part in parts]
+            tokens = sum(weights)
+            hourly = system.price_usd_per_hour * each * many
             yield {
-                "what": (system.slug, tp, pp, dp, ep, int(replicas[at])),
+                "what": (system.slug, tp, pp, dp, ep, many),
                 "limit": int(limits[at]) or engine.max_sequences,
-                "ok": served.status[at] == "ok",
-                "devices": each * int(replicas[at]),
-                "ttft_s": float(served.ttft_s[at]),
-                "tpot_s": float(served.tpot_s[at]),
+                "ok": full.status[at] == "ok",
+                "devices": each * many,
+                "ttft_s": float(np.average([full.ttft_s[at], less.ttft_s[at]], weights=weights)),
+                "tpot_s": float(np.average([full.tpot_s[at], less.tpot_s[at]], weights=weights)),
                 "usd_per_mtok": hourly / 3600.0 / tokens * 1e6 if tokens > 0 else math.nan,
             }
 

@@ -74,6 +74,10 @@ def test_a_single_question_of_degrees_that_do_not_divide_is_refused(load: dict):
 def test_what_is_derived_from_such_a_question_is_refused_too(verb: str):
     with pytest.raises(InvalidParallelism, match="nearest: tp 2 or 4"):
         getattr(ridgeline, verb)(DENSE, tp=3, concurrency=4)
+    with pytest.raises(ContextTooLong, match="has positions for"):
+        getattr(ridgeline, verb)(SHORT, isl=8192, concurrency=4)
+    with pytest.raises(ContextTooLong, match="has positions for"):
+        getattr(ridgeline, verb)(SHORT, isl=2000, turns=8, concurrency=4)
 
 
 @pytest.mark.parametrize(("tp", "why"), [(3, "nearest: tp 2 or 4"), (1, "use more devices")])
