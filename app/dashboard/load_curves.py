@@ -106,25 +106,28 @@ def basis(setup: Setup) -> str:
     return scenario.basis(caches.deployed(_any_load(setup)))
 
 
-@caches.by_setup(32, _any_load)
 def curve(setup: Setup, load: str) -> pd.DataFrame:
-    """Serving figures of a setup by load; shared between visitors, not to be changed.
+    """Serving figures of a setup by load.
 
     load: "concurrency", 1 to 4096 in powers of two, or "rate", to beyond the highest sustained.
     """
-    degree = setup.scenario.tp
-    resolved = caches.deployed(setup)
-    return _curves(resolved, load, (degree,))[degree]
+    return _curve(setup, load).to_dataframe()
+
+
+@caches.by_setup(32, _any_load)
+def _curve(setup: Setup, load: str) -> Table:
+    """The columns of `curve`: a data frame that is kept grows with each column that is read."""
+    return _curves(caches.deployed(setup), load, (setup.scenario.tp,))[0]
 
 
 @caches.by_setup(128)
 def one_load(setup: Setup) -> Mapping[str, Any]:
     """The figures of a setup's load as `ridgeline serve` gives them, its message beside them."""
     load = load_of(setup)
-    table = curve(setup, load.name)
+    table = _curve(setup, load.name)
     drawn = np.flatnonzero(table[load.name] == load.value)
     if len(drawn):
-        return table.iloc[drawn[:1]].to_dict("records")[0]
+        return table.row(int(drawn[0]))
     resolved = caches.deployed(_any_load(setup))
     result = _served(resolved, load.name, np.array([[load.value]]), (setup.scenario.tp,))
     row = _columns(resolved, result, load.name).row()
@@ -147,13 +150,13 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
     limits: columns of a curve and the most that each may be [s].
     """
     degree, resolved = (setup.scenario.tp,), caches.deployed(setup)
-    found: Mapping[str, Any] = curve(setup, load)
-    loads: Array = np.asarray(found[load])
+    found = _curve(setup, load)
+    loads: Array = found[load]
     least, finest = 0.0, 1.0 if load == "concurrency" else float(loads[-1]) / 1000.0
     while True:
-        within = np.asarray(found["status"]) == "ok"
+        within = found["status"] == "ok"
         for name, most in limits:
-            within &= np.asarray(found[name]) <= most
+            within &= found[name] <= most
         first = len(loads) if within.all() else int(np.argmin(within))
         least = float(loads[first - 1]) if first else least
         if first == len(loads) or loads[first] - least <= finest:
@@ -163,16 +166,21 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
         found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
 
 
-@caches.by_setup(8, _any_load)
-def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
+def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> dict[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
+    found = _curves_at(setup, load, degrees)
+    return {degree: one.to_dataframe() for degree, one in zip(degrees, found, strict=False)}
+
+
+@caches.by_setup(8, _any_load)
+def _curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> list[Table]:
     with suppress(RidgelineError):
         # without the user's own calibration, which is of the setup's degrees
         return _curves(completed(caches.resolved(setup), {}), load, degrees)
-    return {}
+    return []
 
 
-def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> dict[int, pd.DataFrame]:
+def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> list[Table]:
     """The curve of each degree, all priced in one call."""
     if load == "concurrency":
         loads = np.tile(_CONCURRENCIES, (len(degrees), 1))
@@ -181,12 +189,9 @@ def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> dict[int, 
     result = _served(resolved, load, loads, degrees)
     messages = [result.messages.get(at, "") for at in range(loads.size)]
     figures = _columns(resolved, result, load)
-    table = pd.DataFrame({load: loads.reshape(-1), **figures, "message": messages})
-    each = np.split(np.arange(loads.size), len(degrees))
-    return {
-        degree: table.iloc[rows].reset_index(drop=True)
-        for degree, rows in zip(degrees, each, strict=True)
-    }
+    columns = {load: loads.reshape(-1), **figures, "message": np.array(messages, dtype=object)}
+    table = Table(columns, loads.size)
+    return [table.part(rows) for rows in np.split(np.arange(loads.size), len(degrees))]
 
 
 def _columns(resolved: Resolved, result: ServingEstimate, load: str) -> Table:
