@@ -22,7 +22,7 @@ from hardware_db import data_folder
 
 Result = TypeVar("Result")
 #: Results by the names of their jobs and what was asked; in memory they take twice these bytes.
-RESULTS = ByteCache[Any](3 << 20, ttl_s=3600.0)
+RESULTS = ByteCache[Any](5 << 20, ttl_s=3600.0)
 CLEARING.append(RESULTS.clear)
 
 
