@@ -98,7 +98,8 @@ class _Asked:
     @classmethod
     def of(cls, disaggregation: Disaggregation, decode: ServingPool, traffic: Traffic) -> _Asked:
         part = _of_worker(traffic, decode.workers)
-        users = 1.0 if part.concurrency is None else part.concurrency
+        closed = part.concurrency is not None
+        users = part.concurrency if closed else np.ones(np.shape(part.rate_per_s))
         written = _served(decode, part, users)
         size = written.status.size
         split = disaggregation.prefill.parallelism

@@ -212,6 +212,16 @@ def test_arrays_of_loads_and_degrees_are_each_alone(both):
     assert many.devices.tolist() == [5.0, 5.0, 8.0, 8.0]
 
 
+def test_arrays_of_rates_are_each_alone(both):
+    rates = np.array([1e-6, 2.0, 1e9])
+    many = serve_pools(*both, Traffic(1000, 64, rate_per_s=rates), on_error="status")
+    for at, rate in enumerate(rates):
+        alone = serve_pools(*both, Traffic(1000, 64, rate_per_s=rate), on_error="status")
+        assert many.status[at] == alone.status[0]
+        for name in ("ttft_s", "tpot_s", "output_tokens_per_s", "running"):
+            assert getattr(many, name)[at] == pytest.approx(getattr(alone, name)[0], rel=1e-9)
+
+
 def test_a_scheduler_plans_ahead_where_a_worker_is_no_pipeline(both):
     """Even if other shapes are pipelines, a deployment of one stage waits for its planned steps."""
     apart, decode = both
