@@ -98,8 +98,8 @@ class _Asked:
     @classmethod
     def of(cls, disaggregation: Disaggregation, decode: ServingPool, traffic: Traffic) -> _Asked:
         part = _of_worker(traffic, decode.workers)
-        closed = part.concurrency is not None
-        users = part.concurrency if closed else np.ones(np.shape(part.rate_per_s))
+        open_loop = part.concurrency is None
+        users = np.ones(np.shape(rates(part))) if open_loop else np.asarray(part.concurrency)
         written = _served(decode, part, users)
         size = written.status.size
         split = disaggregation.prefill.parallelism
