@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 
 import pandas as pd
 import streamlit as st
@@ -107,7 +108,11 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     look = export.look()
     table = {name: _figures(setup) for name, setup in found.items()}
     say_each(model.verdict(table), form="- {}")
-    figures = {about.head: charts.headline(table, n, look) for n, about in HEADLINES.items()}
+    figures = {
+        about.head: charts.headline(table, n, look)
+        for n, about in HEADLINES.items()
+        if any(isfinite(each[n].value) for each in table.values())
+    }
     export.grid("headline", figures, 2, 360)
     best = {name: model.best(table, name) for name in HEADLINES}
     draw_table(display_tables.comparison_words(table, best), "compare_figures")

@@ -1,7 +1,7 @@
 """The answer for a load: its figures, their causes, and latency over loads with targets."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 import pandas as pd
@@ -106,6 +106,8 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
     others = float(row["tpot_s"]) - float(step.total_s[0])
+    if isfinite(share := float(row.get("prompt_share", nan))):  # in a closed loop
+        others = min(others, share * row["tpot_s"])
     if others > _WORTH_A_WORD * row["tpot_s"] and not setup.scenario.speculation:
         said += f" Other users' prefills add {quantities.seconds(others)} to TPOT."
     limits = quantities.limits(f"A decode step of {size:,}", parts)

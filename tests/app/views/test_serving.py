@@ -195,3 +195,11 @@ def test_users_of_a_prefill_pool_wait_only_where_more_of_them_do_not_run():
     share = table["running"] / table["concurrency"]
     assert first > 16 and (share[:at] > 0.7).all() and (share[at + 1 :] < 0.5).all()
     assert len(load_curves.without_waiting(table, "concurrency")) == at
+
+
+def test_what_prompts_of_others_add_is_not_the_longer_context_of_later_turns():
+    query = {"concurrency": 64, "turns": 10, "turn_isl": 500}
+    said = " ".join(text.value for text in shown("answer", **query).markdown)
+    added = float(re.search(r"prefills add ([0-9.]+) ms to TPOT", said)[1])
+    (row,) = ridgeline.serve(Question().model, system=Question().system, **query).rows
+    assert added == pytest.approx(1e3 * row["prompt_share"] * row["tpot_s"], rel=0.01)
