@@ -394,3 +394,12 @@ def test_memory_that_does_not_grow_with_the_context_limits_none():
         caption.value for caption in encoder.caption
     )
     assert not any("256 out" in str(card.delta) for card in encoder.metric)
+
+
+def test_what_is_offloaded_is_not_held_by_the_device_and_raises_no_alarm():
+    query = {"model": "meta-llama/Llama-3.1-70B", "system": "rtx-4090", "offload": "weights",
+             "batch": 1}  # fmt: skip
+    (held,) = (one for one in shown(**query).metric if one.label == "Memory per device")
+    assert held.delta.startswith("fits in") and held.delta.endswith("120 GB offloaded")
+    told = cards(shown("explain", part="Memory", **query))
+    assert told["In use"] == held.value and "Missing" not in told
