@@ -23,6 +23,7 @@ BOUND_WORDS: Mapping[str, str] = {
     "launch": "launches",
     "overhead": "launches",
     "host": "host and scheduler",
+    "offload": "offloaded data",
     "pipeline": "pipeline wait",
 }
 
