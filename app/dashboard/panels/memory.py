@@ -69,10 +69,9 @@ def _cards(step: Step, usable: float) -> None:
         most = ("Largest batch that fits", _most(most_batch), f"{without}{lengths}")
     free, size = round(usable - used), quantities.size(usable)
     with st.grid(2, min_column_width=180, key="cards"):
-        away = f", {quantities.size(moved)} offloaded" if moved else ""
-        share = quantities.percent(used / usable)
-        card("In use", quantities.size(used), f"{share} of {size}{away}")
-        card("Free" if free >= 0 else "Missing", quantities.size(abs(free)), f"usable {size}",
+        card("In use", quantities.size(used), f"{quantities.percent(used / usable)} of {size}")
+        beside = f"{quantities.size(moved)} offloaded" if moved else f"usable {size}"
+        card("Free" if free >= 0 else "Missing", quantities.size(abs(free)), beside,
              quantities.two_gigabytes(usage.capacity_bytes))  # fmt: skip
         card(*most)
         longest = _most(most_input, made) if most_input else "none"

@@ -86,9 +86,10 @@ def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits:
     card(
         "Memory per device",
         quantities.size(float(memory.total_bytes[0]) - moved),
-        f"{'fits in' if held else 'exceeds'} {quantities.size(memory.usable_bytes)} "
-        f"of {quantities.size(memory.capacity_bytes)}"
-        + (f", {quantities.size(moved)} offloaded" if moved else ""),
+        f"{quantities.size(moved)} offloaded"
+        if moved and held
+        else f"{'fits in' if held else 'exceeds'} {quantities.size(memory.usable_bytes)} "
+        f"of {quantities.size(memory.capacity_bytes)}",
         page_text("memory per device", both=quantities.two_gigabytes(memory.capacity_bytes)),
         alarming=not held,
     )
