@@ -27,6 +27,7 @@ from app.scenario.summary import step_of
 from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import InvalidValue
+from genz_core.models.model_kinds import generates
 
 #: Default comparisons; the sidebar's own value is the first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -146,7 +147,8 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
         having = {name: one for name, one in estimates.items() if phase in phases_of(one.model)}
         if not having:
             continue
-        title = f"{phase.capitalize()} step by operator class"
+        made = any(generates(one.model) for one in having.values())
+        title = f"{f'{phase.capitalize()} step' if made else 'The pass'} by operator class"
         totals = {name: intervals.step_latency(one, phase) for name, one in having.items()}
         classes = [intervals.by_class(step_of(one, phase)) for one in having.values()]
         figures[phase] = charts.stacked_by_class(totals, classes, title, export.look())
