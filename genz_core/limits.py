@@ -26,6 +26,11 @@ def brief(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
+def short(value: float, places: int = 4) -> str:
+    """A value to `places` digits, without trailing zeros, from 0.0001 on without an exponent."""
+    return f"{float(f'{value:.{places}g}'):,.15g}"
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """Whole numbers from `least` to `most`.  words: the counted thing, for the message."""

@@ -423,4 +423,7 @@ def _among_runs(load: Workload, split: Parallelism) -> tuple[Array, Array]:
 
 def _with_offload(step: StepEstimate, moved: Offload | None) -> StepEstimate:
     """Add the time of offload to the step's host time."""
-    return step if moved is None else replace(step, host_s=step.host_s + moved.seconds(step))
+    if moved is None:
+        return step
+    seconds = moved.seconds(step)
+    return replace(step, host_s=step.host_s + seconds, moved_s=seconds)

@@ -164,14 +164,14 @@ def _check_measured(record: EngineRecord, version: str) -> None:
 def engines_for(system: System) -> tuple[str, ...]:
     """Engines that run on a system according to their documentation, the default first.
 
-    Returns the generic engine if no engine's documentation lists the system.
+    Returns the default engine if no engine's documentation lists the system.
     """
     found = [
         record.id
         for record in sorted(_records().values(), key=lambda record: record.id != _DEFAULT)
         if record.runs_on and system in record.runs_on
     ]
-    return tuple(found) or (GENERIC,)
+    return tuple(found) or (default_engine(system),)
 
 
 def require_runs_on(

@@ -240,10 +240,10 @@ def _result(work: WorkedExample, step_name: str) -> str:
     if not work.expected_s:
         return "No work here, so it takes no time"
     beyond = f", {work.expected_s / work.bound_s:.2f} × its bound" if work.bound_s else ""
-    runs = f"{work.runs:,.0f} run{'s' if work.runs != 1 else ''}"
+    runs, make = (f"{work.runs:,.0f} runs", "make") if work.runs != 1 else ("1 run", "makes")
     return (
         f"One run takes **{quantities.seconds(work.expected_s)}**{beyond}; {runs} in a "
-        f"{step_name} step make {quantities.seconds(work.expected_s * work.runs)}"
+        f"{step_name} step {make} {quantities.seconds(work.expected_s * work.runs)}"
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Literal
 
 from app.wording import quantities
+from genz_core.limits import short
 
 Better = Literal["low", "high", ""]
 #: Ends of an 80 % interval.
@@ -93,7 +94,7 @@ def in_words(value: float | None, unit: str) -> str:
         return WRITERS[unit](value)
     if not math.isfinite(value):
         return "–"
-    return f"{value:,.4g} {'' if unit == 'factor' else unit}".rstrip()
+    return f"{short(value)} {'' if unit == 'factor' else unit}".rstrip()
 
 
 def span_words(low: float, high: float, unit: str) -> str:

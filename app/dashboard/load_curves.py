@@ -16,9 +16,10 @@ from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import completed, figures_of, served
 from app.scenario.setup import Setup
-from app.wording import quantities
 from app.wording.markdown import plain
+from app.wording.quantities import request_rate
 from genz_core.errors import RidgelineError
+from genz_core.limits import short
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array
 
@@ -41,7 +42,7 @@ class Load:
         """ "64 users" or "3.2 requests/s"."""
         if self.name == "concurrency":
             return f"{self.value:,.0f} user{'s' if self.value > 1 else ''}"
-        return f"{quantities.digits(self.value)} requests/s"
+        return request_rate(self.value)
 
 
 def load_of(setup: Setup) -> Load:
@@ -226,8 +227,21 @@ def without_waiting(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """
     kept = table["status"] != "overloaded"
     if name == "concurrency":
-        kept &= table[name] <= table["running"] * 1.001
+        kept &= ~_waits(table)
     return (table[kept] if kept.any() else table[:1]).reset_index(drop=True)
+
+
+def _waits(table: pd.DataFrame) -> pd.Series:
+    """The numbers of users, from one on, at which requests wait for others to end.
+
+    With a prefill pool, where a request runs only after its prompt was read elsewhere, those at
+    which fewer than half as many run of further users as of the first.
+    """
+    users, running = table["concurrency"], table["running"]
+    of_one = float(running.iloc[0] / users.iloc[0])
+    if of_one >= 1 / 1.001:
+        return users > running * 1.001
+    return running.diff() < 0.5 * of_one * users.diff()
 
 
 def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
@@ -236,13 +250,13 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
     name: the column of the load.
     """
     sentences = []
-    waits = table[table[name] > table["running"] * 1.001]
-    if name == "concurrency" and len(waits):
-        most, first = float(table["running"].max()), waits[name].iloc[0]
+    if name == "concurrency" and (waits := _waits(table)).any():
+        most, first = float(table["running"].max()), table[name][waits].iloc[0]
         sentences.append(page_text("others wait", most=most, first=first))
     full = table[table["status"] == "overloaded"]
     if len(full):
         highest = float(full["rate"].iloc[0] / full["utilisation"].iloc[0])
         last = table.loc[table["status"] != "overloaded", name].max()
-        sentences.append(page_text("overloaded", highest=highest, last=last))
+        rates = {"highest": request_rate(highest, 3), "last": short(last, 3)}
+        sentences.append(page_text("overloaded", **rates))
     return sentences

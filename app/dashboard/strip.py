@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from app.dashboard import phrases
+from app.dashboard import caches, phrases
 from app.dashboard.completion import complete
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import controls, set_controls
@@ -26,9 +26,12 @@ from app.line.unread import NotUnderstood, Unread
 from app.question import literals, verbs
 from app.question.parameters import PARAMETERS
 from app.question.question import LOADS, STANDARD, Question
+from app.scenario.inputs import sound_seconds
 from app.scenario.setup import Setup
 from app.wording.markdown import plain, unbroken, with_code
+from app.wording.quantities import count
 from genz_core.errors import RidgelineError
+from genz_core.models.model_kinds import generates
 
 #: The verb of each page, by address; other pages have no strip.
 VERBS: Mapping[str, str] = {
@@ -134,13 +137,27 @@ def say(
         return
     chosen = {name: v for name, v in (several or {}).items() if name in verbs.VERBS[verb].several}
     st.session_state[_SAID] = (question, chosen)
-    first, *rest = sentence(question, verb, several, searched)
+    first, *rest = sentence(question, verb, several, searched, _lengths(question))
     parts = (
         replace(part, used=bool((part.used or set(part.names) & set(also)) and not
                                 set(part.names) <= set(idle)))
         for part in (replace(first, lead=lead or first.lead), *rest)
     )  # fmt: skip
     place.markdown(words(parts, _shown))
+
+
+def _lengths(question: Question) -> str:
+    """The lengths of a request in words if the model hears sound or generates nothing, else ""."""
+    setup = st.session_state.get("setup")
+    if isinstance(setup, Setup):
+        with suppress(RidgelineError):
+            model = caches.resolved(replace(setup, scenario=question)).model
+            heard = sound_seconds(model, question)
+            read = f"{heard:g} s of sound" if heard else f"{count(question.isl)} tokens"
+            if not generates(model):
+                return read
+            return f"{read} / {count(question.osl)} tokens" if heard else ""
+    return ""
 
 
 def say_nothing() -> None:

@@ -14,6 +14,7 @@ from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
 from genz_core.errors import InvalidValue
+from genz_core.models.model_kinds import generates
 from genz_core.workload import WITH_TIMES
 
 #: Typical lengths by use case, input and output tokens of a request: assumed, to be replaced by
@@ -34,11 +35,18 @@ AXES: Mapping[str, str] = {
 }  # fmt: skip
 
 
+#: For a figure of models that generate, the one of models that only read.
+_OF_READERS = {
+    "ttft_s": "latency_s",
+    "output_tokens_per_s_per_device": "sequences_per_s_per_device",
+    "usd_per_mtok": "usd_per_million_tokens",
+}
 #: Figures of a comparison.
 HEADLINES: Mapping[str, Column] = {
     name: COLUMNS[name]
     for name in (
-        "ttft_s", "tpot_s", "output_tokens_per_s_per_device", "usd_per_mtok", "memory_bytes",
+        "ttft_s", "latency_s", "tpot_s", "output_tokens_per_s_per_device",
+        "sequences_per_s_per_device", "usd_per_mtok", "usd_per_million_tokens", "memory_bytes",
     )
 }  # fmt: skip
 Figures = Mapping[str, Ranged]
@@ -96,10 +104,12 @@ def figures(resolved: Resolved) -> dict[str, Ranged]:
     found = {name: stated(name) for name in ("ttft_s", "tpot_s")}
     found["output_tokens_per_s_per_device"] = stated("output_tokens_per_s", row["devices"])
     found["usd_per_mtok"] = stated("usd_per_million_tokens")
+    if not generates(resolved.model):
+        found = {_OF_READERS[name]: found[name] for name in _OF_READERS}
     if status != "ok":
-        found = {name: Ranged(math.nan) for name in found}
+        found = {}
     found["memory_bytes"] = Ranged(row["memory_bytes_per_device"])
-    return found
+    return {name: found.get(name, Ranged(math.nan)) for name in HEADLINES}
 
 
 def best(table: Mapping[str, Figures], headline: str) -> str | None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from app.question.question import Question
+from app.wording import quantities
+from genz_core.limits import short
 
 
 def under_load(question: Question) -> Question:
@@ -19,7 +21,9 @@ def load_words(question: Question) -> str:
     if question.kind == "trace":
         return "a trace"
     if question.rate:
-        ramp = f" climbing to {question.ramp_to:.4g}" if question.ramp_to else ""
-        return f"{question.rate:.4g}{ramp} requests/s"
+        if question.ramp_to:
+            last = quantities.request_rate(question.ramp_to)
+            return f"{short(question.rate)} climbing to {last}"
+        return quantities.request_rate(question.rate)
     users = int(question.concurrency or 0)
     return f"{users:,} user{'s' if users > 1 else ''} in a closed loop"

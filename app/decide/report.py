@@ -85,9 +85,9 @@ def demand_words(named: Named) -> str:
     """The requested load and lengths."""
     demand = named["demand"]
     load = (
-        f"{demand['rate']:.4g} requests/s"
+        quantities.request_rate(demand["rate"])
         if "rate" in demand
-        else f"{demand['concurrency']:,} open requests"
+        else f"{demand['concurrency']:,} open request{'' if demand['concurrency'] == 1 else 's'}"
     )
     return f"{load}, {demand['isl']:,} tokens in, {demand['osl']:,} out"
 

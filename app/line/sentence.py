@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.question import literals
+from app.question.groups import WHAT_IF
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question
 from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, VERBS, parameters_of
@@ -48,15 +49,17 @@ def sentence(
     verb: str,
     several: Mapping[str, tuple[Any, ...]] | None = None,
     searched: Collection[str] = (),
+    lengths: str = "",
 ) -> tuple[Part, ...]:
     """The parts of a question's sentence for a verb.
 
     several: values to choose among or to compare, by parameter; "use" for names of use cases
     instead of lengths.  searched: parameters that are searched over.
+    lengths: words of a request of a model that reads no text or generates none.
     """
     idle = NOT_OF_A_BATCH if question.kind == "batch" else NOT_UNDER_LOAD
     known = set(parameters_of(verb)) - set(idle) if verb else set()
-    parts = _parts(question, verb, dict(several or {}), searched)
+    parts = _parts(question, verb, dict(several or {}), searched, lengths)
     loads = VERBS[verb].loads if verb else ()
     return tuple(
         Part(lead, said, names, any(_is_used(name, known, loads) for name in names))
@@ -82,7 +85,11 @@ def _is_used(name: str, known: Collection[str], loads: Collection[str]) -> bool:
 
 
 def _parts(
-    q: Question, verb: str, several: dict[str, tuple[Any, ...]], searched: Collection[str]
+    q: Question,
+    verb: str,
+    several: dict[str, tuple[Any, ...]],
+    searched: Collection[str],
+    lengths: str,
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     def of(name: str) -> str:
         values = several.get(name) or (getattr(q, name),)
@@ -96,12 +103,12 @@ def _parts(
     if q.kind == "concurrency":
         yield "for", f"{q.concurrency:,} user{'s' if q.concurrency != 1 else ''}", ("concurrency",)
     elif q.kind == "rate":
-        yield "at", f"{q.rate:,.4g} requests/s", ("rate",)
+        yield "at", quantities.request_rate(q.rate or 0.0), ("rate",)
     elif q.kind == "trace":
         yield "for", f"the trace {q.trace}", ("trace",)
     else:
         yield "in", f"a batch of {q.batch:,}", ("batch",)
-    lengths = f"{quantities.count(q.isl)} / {quantities.count(q.osl)} tokens"
+    lengths = lengths or f"{quantities.count(q.isl)} / {_tokens(q.osl)}"
     yield "of", of("use") if "use" in several else lengths, ("isl", "osl")
     if q.prefix_hits:
         share = quantities.percent(q.prefix_hits)
@@ -114,11 +121,25 @@ def _parts(
     yield "under", engine, ("engine", "engine_version")
     for name, value in {**q.changed(), **several}.items():
         if name not in _PLACED:
-            label = PARAMETERS[name].title.casefold()
-            shown = (
-                literals.text(value) if not isinstance(value, bool) else ("on" if value else "off")
-            )
-            yield ",", f"{label} {shown}", (name,)
+            yield ",", f"{PARAMETERS[name].title.casefold()} {_value(name, value)}", (name,)
+
+
+def _tokens(many: int) -> str:
+    return f"{quantities.count(many)} token{'' if many == 1 else 's'}"
+
+
+def _value(name: str, value: Any) -> str:
+    """A value of a parameter with its unit; a factor of the system as "×10"."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if not isinstance(value, (int, float)):
+        return literals.text(value)
+    shown = f"{value:,.15g}"
+    return (
+        f"×{shown}"
+        if PARAMETERS[name].group == WHAT_IF
+        else f"{shown} {PARAMETERS[name].unit}".strip()
+    )
 
 
 def _devices(q: Question, verb: str, system: str, searched: Collection[str]) -> str:

@@ -31,8 +31,10 @@ def priced_words(named: Mapping[str, Any]) -> str:
     """How many deployments were priced, and how many meet the targets, or sustain the load where
     there are none.
     """
-    good = "meet the targets" if named["targets"] else "sustain the load"
-    return f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} {good}"
+    many, end = named["meet_targets"], "s" if named["meet_targets"] == 1 else ""
+    good = f"meet{end} the targets" if named["targets"] else f"sustain{end} the load"
+    priced = named["deployments"]
+    return f"{priced:,} deployment{'' if priced == 1 else 's'} priced, {many:,} {good}"
 
 
 def none_words(named: Mapping[str, Any]) -> str:
@@ -97,7 +99,8 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
             f"{fewest['engine']}"
         )
     yield ""
-    yield f"start it ({best['engine']} {best['launch_version']}):"
+    engine = f"{best['engine']} {best['launch_version']}".strip()
+    yield f"start it ({engine}):"
     yield from (f"  {line}" for line in best["launch"].splitlines())
     for name, text in best["launch_files"].items():
         yield f"  {name}:"

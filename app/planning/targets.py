@@ -13,6 +13,7 @@ from app.answers.latencies import PERCENTILES
 from app.question.literals import did_you_mean, near
 from app.wording import quantities
 from genz_core.errors import InvalidValue
+from genz_core.limits import short
 from genz_core.types import Array, Mask
 
 _LATENCIES = ("ttft", "tpot", "e2e")
@@ -69,8 +70,8 @@ class Figure:
         if self.declared.unit == "s":
             return quantities.seconds(value)
         if self.declared.unit.startswith("$"):
-            return f"${value:,.4g}"
-        return f"{value:,.4g}{' J' if self.declared.unit == 'J' else ''}"
+            return f"${short(value)}"
+        return f"{short(value)}{' J' if self.declared.unit == 'J' else ''}"
 
 
 def _figures() -> Iterator[Figure]:

@@ -135,8 +135,8 @@ class Load:
         "text", "", 'Width and height of the images in pixels: "1024x768".', group=INPUTS,
     )  # fmt: skip
     audio_seconds: float = parameter(
-        "number", 0.0, "Seconds of audio per request; 0: one full window of the model.", unit="s",
-        most=1e6, group=INPUTS,
+        "number", 0.0, "Seconds of audio per request; 0: one full window of the model.",
+        label="Audio", unit="s", most=1e6, group=INPUTS,
     )  # fmt: skip
     diffusion_steps: int = parameter(
         "whole", 0, "Denoising passes of a diffusion model per output; 0: one per token.",

@@ -23,8 +23,9 @@ def setup_words(setup: Setup) -> list[str]:
     bits = ", ".join(f"{value} {name}" for name, value in formats.items() if value)
     engine = " ".join(filter(None, (s.engine, s.engine_version)))
     loads = {
-        "batch": f"batch {s.batch}", "concurrency": f"{s.concurrency or 0:,} users",
-        "rate": f"{s.rate or 0:g} requests/s", "trace": "trace",
+        "batch": f"batch {s.batch:,}",
+        "concurrency": f"{s.concurrency or 0:,} user{'' if s.concurrency == 1 else 's'}",
+        "rate": quantities.request_rate(s.rate or 0.0), "trace": "trace",
     }  # fmt: skip
     load = f"{loads[s.kind]}, {quantities.count(s.isl)}/{quantities.count(s.osl)}"
     name = s.model.rpartition("/")[2]

@@ -24,6 +24,7 @@ from app.scenario.gate import refuse_meaningless_for
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.wording import quantities
 from genz_core.errors import InvalidValue
+from genz_core.limits import short
 from genz_core.serving import ServingEstimate
 from genz_core.validity import OnError, raise_for_status
 from genz_core.workload import OUT_OF_MEMORY
@@ -203,7 +204,7 @@ def _figures(row: Mapping[str, Any]) -> dict[str, str]:
     """Load, latencies and throughput of a row, in words."""
     read = f"{row['batch']:,} x {row['isl']:,} tokens in"
     if "latency_s" in row:
-        rate = f"{row['sequences_per_s']:,.4g} sequences/s"
+        rate = f"{short(row['sequences_per_s'])} sequences/s"
         return {"batch": read, "latency": _latency(row, "latency_s"), "throughput": rate}
     return {
         "batch": f"{read}, {row['osl']:,} out",

@@ -25,12 +25,13 @@ from app.scenario.summary import messages
 from genz_core.capacity.offload import What
 from genz_core.deployment import deploy, recipe_key
 from genz_core.errors import InvalidValue
-from genz_core.models.model_kinds import prompt_tokens
+from genz_core.models.model_kinds import generates, prompt_tokens
 from genz_core.models.speculative import SpeculativeModel, speculative_model
 from genz_core.serving import ServingEstimate, Traffic
+from genz_core.serving.load_checks import real_lengths
 from genz_core.serving.replicas import UsersOfReplicas
 from genz_core.systems import System
-from genz_core.types import Array, Parallelism
+from genz_core.types import Array, Parallelism, Workload
 from hardware_db import recipes
 
 #: Requests that each user of a public benchmark sends.
@@ -317,13 +318,18 @@ def figures_of(
 ) -> dict[str, Any]:
     """All figures of every load as columns [loads]: `columns`, devices, bounds, cost, memory.
 
-    Cost and energy are computed when they are read.  closed, beyond: see `columns`.
+    Cost and energy are computed when they are read: of a model that generates nothing, those of the
+    tokens that it reads.  closed, beyond: see `columns`.
     """
     figures = columns(resolved, result, closed=closed, beyond=beyond)
 
     @cache
     def costs() -> dict[str, Any]:
-        return intervals.token_costs(mean_device(resolved), result.devices, figures)
+        load = result.traffic
+        read = real_lengths(Workload(1.0, load.isl, load.osl), load.length_ratio).isl
+        each = 1.0 if generates(resolved.model) else np.asarray(read, dtype=float)
+        billed = {n: each * figures[n] for n in ("output_tokens_per_s", *THROUGHPUT_ENDS)}
+        return intervals.token_costs(mean_device(resolved), result.devices, billed)
 
     return {
         "devices": np.broadcast_to(result.devices, result.status.shape).astype(int),

@@ -165,7 +165,8 @@ def beyond_bound(estimate: Estimate, phase: str) -> dict[str, float]:
 
 
 def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
-    """Seconds of a step by part, including host and pipeline; they sum to its total.
+    """Seconds of a step by part, including host, offload if any, and pipeline; they sum to its
+    total.
 
     The correction by measured runs scales all time beyond the operators' bounds equally.
     """
@@ -177,7 +178,10 @@ _PARTS: ByIdentity[dict[str, float]] = ByIdentity(16)
 
 def _parts_of(step: StepEstimate, config: int) -> dict[str, float]:
     parts = {name: float(part[:, config].sum()) for name, part in step.parts().items()}
-    parts |= {"host": float(step.host_s[config]), "pipeline": float(step.pipeline_s[config])}
+    moved = 0.0 if step.moved_s is None else float(step.moved_s[config])
+    parts |= {"host": float(step.host_s[config]) - moved}
+    parts |= {"offload": moved} if moved else {}
+    parts |= {"pipeline": float(step.pipeline_s[config])}
     factor = step.learned_factor(config)
     parts = {name: s if name in _LEAST else factor * s for name, s in parts.items()}
     noise = 1e-9 * sum(parts.values())

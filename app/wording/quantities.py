@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from genz_core.limits import short
+
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 MICROSECOND, MILLISECOND, GIGABYTE, TERA = 1e-6, 1e-3, 1e9, 1e12
@@ -21,6 +23,7 @@ BOUND_WORDS: Mapping[str, str] = {
     "launch": "launches",
     "overhead": "launches",
     "host": "host and scheduler",
+    "offload": "offloaded data",
     "pipeline": "pipeline wait",
 }
 
@@ -114,6 +117,11 @@ def tokens_rate(value: float) -> str:
 def rate(value: float, unit: str) -> str:
     """A rate: "1,520 sequences/s"."""
     return f"{digits(value)} {unit}"
+
+
+def request_rate(value: float, places: int = 4) -> str:
+    """A rate of requests: "1 request/s", "2.5 requests/s", "12,000 requests/s"."""
+    return f"{short(value, places)} request{'' if value == 1 else 's'}/s"
 
 
 def count(value: float) -> str:

@@ -418,14 +418,16 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 @prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)
 def _decode_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     """Arguments of `decode_attention_time`; for sparse attention the context is its top_k, and each
-    query of a draft gathers its own keys.
+    query of a draft gathers its own keys.  Without a new token, as of an encoder whose input was
+    read before, no sequence is read.
     """
     d = op.dims
     queries = np.maximum(number(d["new_tokens"]), 1.0)
+    sequences = d["sequences"] * np.minimum(number(d["new_tokens"]), 1.0)
     context = number(d["cached_tokens"]) + queries
     apart = "top_k" in d
     return {
-        "sequences": d["sequences"] * queries if apart else d["sequences"],
+        "sequences": sequences * queries if apart else sequences,
         "context": sparse_context(context, d["top_k"]) if apart else context,
         "new_tokens": 1.0 if apart else queries,
         "heads": d["heads"],

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from genz_core.capacity.memory import memory
 from genz_core.errors import InvalidValue
+from genz_core.limits import short
 from genz_core.models.speculative import steps_per_token
 from genz_core.serving.disaggregation import Disaggregation, ServingPool
 from genz_core.serving.load_checks import check_load, of_kind, rates
@@ -266,8 +267,8 @@ class _Asked:
             for at in np.flatnonzero((found.use >= 1.0) & (status == "ok")):
                 status[at] = OVERLOADED
                 messages[int(at)] = (
-                    f"{found.requests_per_s[at]:.4g} requests/s is more than the "
-                    f"{found.most_per_s[at]:.3g} that the slower pool sustains, so the queue "
+                    f"{short(found.requests_per_s[at])} requests/s is more than the "
+                    f"{short(found.most_per_s[at], 3)} that the slower pool sustains, so the queue "
                     "grows without bound; add workers to it"
                 )
         return status, messages

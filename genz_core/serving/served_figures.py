@@ -6,6 +6,7 @@ from typing import cast
 
 import numpy as np
 
+from genz_core.limits import short
 from genz_core.models.model_kinds import generates
 from genz_core.models.speculative import steps_per_token
 from genz_core.serving.balance import Balance
@@ -37,8 +38,9 @@ def figures(
     offered = np.broadcast_to(balance.requests_per_s, served.status.shape)
     messages = served.messages | served.blocked(users)
     for at in np.flatnonzero(over):
+        most = short(balance.most_per_s[at], 3)
         messages[int(at)] = (
-            f"{offered[at]:.4g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
+            f"{short(offered[at])} requests/s is more than the {most} this "
             "deployment sustains, so the queue grows without bound; add replicas or devices"
         )
     status = np.where(over, OVERLOADED, served.status)

@@ -100,6 +100,7 @@ class StepEstimate:
     node_weights: [nodes, configs], weights of the contexts that a mean step averages, or the number
     of chunks of a prompt (a run is then one in each chunk); the graph's numbers are ordered node by
     node, [nodes x configs].  None: a single node of weight one.
+    moved_s: the part of `host_s` for offloaded data, [configs]; None without offload.
     """
 
     laid: Laid
@@ -117,6 +118,7 @@ class StepEstimate:
     learned_s: Array
     node_weights: Array | None = None
     lane: Places | None = None
+    moved_s: Array | None = None
 
     @property
     def compute_s(self) -> Array:
@@ -168,6 +170,8 @@ class StepEstimate:
         places: Places = (starts + columns).ravel()
         if self.node_weights is not None:
             changes["node_weights"] = self.node_weights[:, columns]
+        if self.moved_s is not None:
+            changes["moved_s"] = self.moved_s[..., columns]
         places = places if self.lane is None else self.lane[places]
         figures = self.figures.changed(_columns_of, columns)
         return replace(self, **changes, figures=figures, lane=places)

@@ -84,6 +84,13 @@ def test_nothing_is_faster_than_its_bound(kind):
         assert np.all(step.bound_total_s > 0)
 
 
+@for_every(("bart", "m2m_100", "t5", "t5gemma", "whisper", "llama"))
+def test_an_operator_without_work_takes_no_time(kind):
+    """An encoder has nothing to read while its decoder generates."""
+    for step in (estimate(kind).prefill, estimate(kind).decode):
+        assert not np.any(step.expected_s[step.bound_s == 0.0])
+
+
 @every_family
 def test_more_work_never_takes_less_time(kind):
     priced = estimate(kind)

@@ -18,6 +18,12 @@ ENGINES = hardware_db.engine_names()
 MODEL = model_registry.load("meta-llama/Llama-3.1-8B")
 
 
+def test_a_plan_tries_the_default_engine_first():
+    for name in hardware_db.names():
+        system = hardware_db.load(name)
+        assert hardware_db.engines_for(system)[0] == hardware_db.default_engine(system), name
+
+
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_figure_has_a_source_that_exists(name):
     record = hardware_db.engine_facts(name)

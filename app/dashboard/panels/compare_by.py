@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 
 import pandas as pd
 import streamlit as st
@@ -26,6 +27,7 @@ from app.scenario.summary import step_of
 from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import InvalidValue
+from genz_core.models.model_kinds import generates
 
 #: Default comparisons; the sidebar's own value is the first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -107,7 +109,11 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     look = export.look()
     table = {name: _figures(setup) for name, setup in found.items()}
     say_each(model.verdict(table), form="- {}")
-    figures = {about.head: charts.headline(table, n, look) for n, about in HEADLINES.items()}
+    figures = {
+        about.head: charts.headline(table, n, look)
+        for n, about in HEADLINES.items()
+        if any(isfinite(each[n].value) for each in table.values())
+    }
     export.grid("headline", figures, 2, 360)
     best = {name: model.best(table, name) for name in HEADLINES}
     draw_table(display_tables.comparison_words(table, best), "compare_figures")
@@ -141,7 +147,8 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
         having = {name: one for name, one in estimates.items() if phase in phases_of(one.model)}
         if not having:
             continue
-        title = f"{phase.capitalize()} step by operator class"
+        made = any(generates(one.model) for one in having.values())
+        title = f"{f'{phase.capitalize()} step' if made else 'The pass'} by operator class"
         totals = {name: intervals.step_latency(one, phase) for name, one in having.items()}
         classes = [intervals.by_class(step_of(one, phase)) for one in having.values()]
         figures[phase] = charts.stacked_by_class(totals, classes, title, export.look())

@@ -29,6 +29,7 @@ from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.economics import PowerModel
 from genz_core.errors import InvalidValue
+from genz_core.limits import short
 from hardware_db.site_power import site_power
 
 Named = Mapping[str, Any]
@@ -143,7 +144,7 @@ def _cards(named: Named, running: Operation) -> None:
             card(f"{way.capitalize()}, 1M tokens out", cost,
                  f"80 %: {span}" if span else rent,
                  page_text("cost of output", rent=rent, load=named["load"]))  # fmt: skip
-        card("Served", f"{running.requests_per_s:.3g} req/s",
+        card("Served", f"{short(running.requests_per_s, 3)} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
              "Served by one replica; below, the share of its time spent on prompts.")  # fmt: skip
         watts = energy["power_w"]
@@ -154,8 +155,9 @@ def _cards(named: Named, running: Operation) -> None:
         card("Power per device", f"{watts:,.0f} W" if watts else "not stated", use,
              page_text("power of a device"))  # fmt: skip
         joules = energy["joules_per_token"]
-        card("Energy per token", f"{joules:.3g} J" if joules else "–",
-             f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "",
+        at_site = quantities.rate(energy["site_joules_per_token"], "J at the site")
+        card("Energy per token", quantities.rate(joules, "J") if joules else "–",
+             at_site if joules else "",
              page_text("energy at the site", energy=energy))  # fmt: skip
         carbon = energy["carbon_g_per_mtok"]
         if carbon:
@@ -203,5 +205,6 @@ def _tables(ways: Named) -> None:
             pays = api["break_even_utilisation"] <= 1.0
             enough = page_text("it pays", **api) if pays else page_text("it never pays", **api)
             tokens = api["break_even_tokens_per_day"] / 1e6
-            told = {"way": way.capitalize(), "tokens": tokens, "enough": enough}
-            st.markdown(page_text("break even", **told, **api))
+            rate = quantities.request_rate(api["break_even_requests_per_s"], 3)
+            told = {"way": way.capitalize(), "rate": rate, "tokens": tokens, "enough": enough}
+            st.markdown(page_text("break even", **told))

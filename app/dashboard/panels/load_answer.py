@@ -1,7 +1,7 @@
 """The answer for a load: its figures, their causes, and latency over loads with targets."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 import pandas as pd
@@ -12,7 +12,7 @@ from app.answers.columns import COLUMNS
 from app.charts import serving
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
-from app.dashboard.load_curves import Load, as_batch
+from app.dashboard.load_curves import Load, alone, as_batch
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.dashboard.widgets import say_each
@@ -74,7 +74,7 @@ def _cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) ->
     column = COLUMNS["output_tokens_per_s"]
     low, high = (float(row[end]) for end in THROUGHPUT_ENDS)
     each = column.words(row["output_tokens_per_s_per_device"])
-    trust = f"{low:,.4g} to {high:,.4g}" if low < high else f"{each} per device"
+    trust = column.span(low, high) if low < high else f"{each} per device"
     meaning = "Output tokens per second of the whole deployment."
     figure_card(column.head, column.words(row[column.name]), trust, meaning, fits=fits)
     if fits:
@@ -97,10 +97,17 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     said = (page_text("causes of TTFT", row=row, share=share) if share
             else page_text("no waiting", row=row))  # fmt: skip
     said = said if isfinite(share) else ""  # of a queue that grows without end
+    if setup.scenario.osl == 1:  # nothing decodes
+        prompt = alone(setup)
+        parts, levers = parts_of(step_of(caches.priced(prompt), "prefill")), caches.levers(prompt)
+        limits = quantities.limits("The prefill of a prompt", parts)
+        return f"{said} {limits}; {quantities.advice('it', levers['prefill'], parts)}."
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)
     others = float(row["tpot_s"]) - float(step.total_s[0])
+    if isfinite(share := float(row.get("prompt_share", nan))):  # in a closed loop
+        others = min(others, share * row["tpot_s"])
     if others > _WORTH_A_WORD * row["tpot_s"] and not setup.scenario.speculation:
         said += f" Other users' prefills add {quantities.seconds(others)} to TPOT."
     limits = quantities.limits(f"A decode step of {size:,}", parts)

@@ -12,7 +12,7 @@ from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step
 from app.dashboard.widgets import card, choose, draw_table
-from app.scenario.memory_rows import memory_rows
+from app.scenario.memory_rows import memory_rows, offloaded_bytes
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import capital, plain
@@ -57,6 +57,8 @@ def draw(step: Step) -> dict[str, Figure]:
 def _cards(step: Step, usable: float) -> None:
     usage, s = step.estimate.memory, step.setup.scenario
     most_batch, most_input = caches.largest(step.setup)
+    moved = 0.0 if usage.second else offloaded_bytes(step.estimate)
+    used, without = float(usage.total_bytes[0]) - moved, "without offload, " if moved else ""
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
     made = s.osl if generates(step.resolved.model) else 0
     lengths = f"at {quantities.count(s.isl)} in{f', {quantities.count(made)} out' if made else ''}"
@@ -64,17 +66,17 @@ def _cards(step: Step, usable: float) -> None:
         fit = int(load_curves.one_load(asked)["capacity"])
         most = ("Most users that fit", _most(fit), f"admitted, {lengths}")
     else:
-        most = ("Largest batch that fits", _most(most_batch), lengths)
-    used = float(usage.total_bytes[0])
-    free, size = usable - used, quantities.size(usable)
+        most = ("Largest batch that fits", _most(most_batch), f"{without}{lengths}")
+    free, size = round(usable - used), quantities.size(usable)
     with st.grid(2, min_column_width=180, key="cards"):
         card("In use", quantities.size(used), f"{quantities.percent(used / usable)} of {size}")
-        card("Free" if free >= 0 else "Missing", quantities.size(abs(free)), f"usable {size}",
+        beside = f"{quantities.size(moved)} offloaded" if moved else f"usable {size}"
+        card("Free" if free >= 0 else "Missing", quantities.size(abs(free)), beside,
              quantities.two_gigabytes(usage.capacity_bytes))  # fmt: skip
         card(*most)
         longest = _most(most_input, made) if most_input else "none"
         beyond = f"; trained to {quantities.count(trained)}" if trained else ""
-        card("Longest context that fits", longest, f"batch {s.batch}{beyond}",
+        card("Longest context that fits", longest, f"{without}batch {s.batch}{beyond}",
              "Input plus output tokens of one sequence.")  # fmt: skip
 
 
@@ -96,7 +98,8 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     what = "sequences" if axis == "batch" else "input tokens"
     fits = page_text("stops fitting", most=most, what=what) if most else page_text("never fits")
     fits = page_text("always fits", what=what) if most >= _UNLIMITED else fits
-    st.caption(f"▲ marks this scenario. {fits}")
+    host = setup.scenario.offload and not step.estimate.memory.second
+    st.caption(f"▲ marks this scenario. {fits}{' Offload is left out.' if host else ''}")
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     display_tables.draw_figures(frame, "memory_table")

@@ -18,6 +18,7 @@ from app.scenario.setup import Setup
 from app.scenario.summary import step_of
 from app.wording import quantities
 from genz_core import Estimate
+from genz_core.models.model_kinds import generates
 
 _CHOSEN, _LAST = "operator", "operator_last"
 _SHOWN = ("name", "predicted [µs]", "share", "of bound", "limited by")
@@ -71,7 +72,8 @@ def total(step: Step) -> str:
     whole = intervals.step_latency(step.estimate, step.phase)
     priced = step_of(step.estimate, step.phase)
     alone, less = float(priced.operators_s[:, 0].sum()), -float(priced.learned_s[0])
-    figures = {"phase": step.phase, "whole": whole, "alone": alone}
+    named = f"A {step.phase} step" if generates(step.estimate.model) else "The pass"
+    figures = {"step": named, "whole": whole, "alone": alone}
     if alone > whole.value:
         return page_text("time of a corrected step", **figures, less=less)
     return page_text("time of a step", **figures)

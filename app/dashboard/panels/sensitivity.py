@@ -41,22 +41,23 @@ def answers(setup: Setup) -> None:
         changed = replace(setup, scenario=replace(setup.scenario, change=percent))
         base, rows = _of(changed, model.sensitivities)
     look = export.look()
+    figures = {name: one for name, one in FIGURES.items() if math.isfinite(base[name])}
     shown = {
         column.head: charts.tornado(
             base, rows, name, f"{column.head}, now {column.words(base[name])}", look
         )
-        for name, column in FIGURES.items()
+        for name, column in figures.items()
     }
     export.grid("tornado", shown, 3, 270)
     table = pd.DataFrame(
         {
             "resource": RESOURCES[row.resource],
-            **{column.head: row.elasticity[name] for name, column in FIGURES.items()},
+            **{column.head: row.elasticity[name] for name, column in figures.items()},
         }
         for row in rows
     )
     signed = st.column_config.NumberColumn(format="%+.3f")
-    heads = {column.head: signed for column in FIGURES.values()}
+    heads = {column.head: signed for column in figures.values()}
     draw_table(table, "elasticities", column_config=heads)
     st.caption(page_text("elasticities"))
     export.downloads("sensitivity", shown, table, setup)
@@ -102,7 +103,7 @@ def _show_needed(need: Requirement) -> None:
     factors = [
         {
             "resource": RESOURCES.get(name, "All together"),
-            "needed": "64× is not enough alone"
+            "needed": f"64× is not enough{' alone' if name in RESOURCES else ''}"
             if factor is None
             else "more"
             if factor > 1.0

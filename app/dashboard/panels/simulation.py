@@ -117,9 +117,10 @@ def _cards(named: Mapping[str, Any]) -> None:
             half, tail = (quantities.seconds(named[f"{name}_{of}_s"]) for of in ("p50", "p99"))
             card(f"{rows.LATENCIES[name]}, median", half, f"p99: {tail}")
         rate = quantities.tokens_rate(named["output_tokens_per_s_per_device"])
-        card("Throughput per device", rate, f"{named['requests_per_s']:.3g} requests/s in all")
+        served = quantities.request_rate(named["requests_per_s"], 3)
+        card("Throughput per device", rate, f"{served} in all")
         if "good_share" in named:
-            good = f"{named['good_requests_per_s']:.3g} requests/s in target"
+            good = f"{quantities.request_rate(named['good_requests_per_s'], 3)} in target"
             card("Goodput", quantities.percent(named["good_share"]), good)
 
 

@@ -18,6 +18,7 @@ from app.decide.loads import load_words
 from app.scenario import intervals
 from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import Ranged
+from app.scenario.memory_rows import offloaded_bytes
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import facts, parts_of, step_of
@@ -71,7 +72,8 @@ def steps_of(estimate: Estimate) -> dict[str, str]:
 
 
 def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits: bool) -> None:
-    memory = caches.priced(replace(setup, if_fitted=False)).memory
+    priced = caches.priced(replace(setup, if_fitted=False))
+    memory, moved, held = priced.memory, offloaded_bytes(priced), bool(priced.fits[0])
     if reads := "latency_s" in row:
         shown = quantities.rate(row["sequences_per_s"], "seq/s")
         words = f"{quantities.tokens_rate(row['sequences_per_s'] * setup.scenario.isl)} read"
@@ -83,11 +85,13 @@ def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits:
         figure_card("Output throughput", shown, words, meaning, fits=fits)
     card(
         "Memory per device",
-        quantities.size(float(memory.total_bytes[0])),
-        f"{'fits in' if memory.fits[0] else 'exceeds'} {quantities.size(memory.usable_bytes)} "
+        quantities.size(float(memory.total_bytes[0]) - moved),
+        f"{quantities.size(moved)} offloaded"
+        if moved and held
+        else f"{'fits in' if held else 'exceeds'} {quantities.size(memory.usable_bytes)} "
         f"of {quantities.size(memory.capacity_bytes)}",
         page_text("memory per device", both=quantities.two_gigabytes(memory.capacity_bytes)),
-        alarming=not memory.fits[0],
+        alarming=not held,
     )
     if fits:
         cost_card(resolved, row, load_words(resolved.scenario), "input" if reads else "output")

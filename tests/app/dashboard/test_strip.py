@@ -93,6 +93,19 @@ def test_the_strip_says_an_account_and_nothing_of_a_worked_study():
     assert [text for text in own.markdown if text.value.startswith("Vary")]
 
 
+def test_the_strip_says_tokens_only_where_they_are_read_or_made():
+    reads = sentence(shown(model="google-bert/bert-base-uncased", system="t4", isl=256))
+    assert "of **256 tokens** on" in reads
+    hears = sentence(shown(model="openai/whisper-large-v3", system="a10", osl=200))
+    assert "of **30 s of sound / 200 tokens** on" in hears
+
+
+def test_the_strip_says_units_and_factors():
+    said = sentence(shown(bandwidth=10, turns=3, think_s=30, rate=1, osl=1))
+    assert "at **1 request/s** of **1,024 / 1 token**" in said
+    assert "**memory bandwidth ×10**" in said and "**pause between turns 30 s**" in said
+
+
 def test_a_plan_that_is_typed_beside_the_accounts_opens_the_plan():
     app = asked(opened("plan", part="Economics"), "qwen3 8b h200 vllm 20/s tpot<30ms")
     assert not app.exception and not app.error

@@ -122,3 +122,14 @@ def test_values_far_apart_have_a_logarithmic_axis(slow: float, kind: str | None)
     table = table_of(fast=0.01, slow=slow)
     axis = charts.headline(table, "ttft_s", style.LIGHT).document()["layout"]["xaxis"]
     assert axis.get("type") == kind
+
+
+def test_a_model_that_reads_has_latency_and_sequences_and_the_price_of_what_it_reads():
+    one = Question(model="google-bert/bert-base-uncased", system="t4", isl=256, concurrency=8)
+    found = comparison.figures(resolve(one))
+    known = {name for name, figure in found.items() if math.isfinite(figure.value)}
+    assert known == {"latency_s", "sequences_per_s_per_device", "usd_per_million_tokens",
+                     "memory_bytes"}  # fmt: skip
+    rent = resolve(one).system.price_usd_per_hour
+    tokens = found["sequences_per_s_per_device"].value * 256 * 3600
+    assert found["usd_per_million_tokens"].value == pytest.approx(rent / tokens * 1e6)

@@ -14,6 +14,11 @@ def test_three_tornados_and_their_elasticities_open_first():
     assert any("adds up" in c.value or "add up" in c.value.replace("\n", " ") for c in app.caption)
 
 
+def test_a_figure_that_the_load_does_not_have_has_no_chart():
+    app = shown("chip_lab", part="Sensitivity", osl=1)
+    assert len(charts(app)) == 2 and "TPOT" not in app.dataframe[0].value
+
+
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("tab", ["Ridge", "Another chip", "Needed hardware"])
 @pytest.mark.parametrize("load", [{"batch": 32}, {"concurrency": 32}, {"trace": "trace"}], ids=str)

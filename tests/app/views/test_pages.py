@@ -394,3 +394,20 @@ def test_memory_that_does_not_grow_with_the_context_limits_none():
         caption.value for caption in encoder.caption
     )
     assert not any("256 out" in str(card.delta) for card in encoder.metric)
+
+
+def test_what_is_offloaded_is_not_held_by_the_device_and_raises_no_alarm():
+    query = {"model": "meta-llama/Llama-3.1-70B", "system": "rtx-4090", "offload": "weights",
+             "batch": 1}  # fmt: skip
+    (held,) = (one for one in shown(**query).metric if one.label == "Memory per device")
+    assert held.delta == "120 GB offloaded"
+    said = " ".join(text.value for text in shown(**query).markdown).replace("\xa0", " ")
+    assert "Decode is limited by **offloaded data** (96 %" in said
+    told = cards(shown("explain", part="Memory", **query))
+    assert told["In use"] == held.value and "Missing" not in told
+
+
+def test_a_model_that_reads_makes_a_pass_and_no_prefill_step():
+    query = {"model": "google-bert/bert-base-uncased", "system": "t4", "isl": 256}
+    said = " ".join(text.value for text in shown("explain", **query).markdown)
+    assert "The pass takes **" in said and "prefill step takes" not in said

@@ -172,3 +172,34 @@ def test_the_causes_of_an_endless_queue_are_not_split():
     app = shown("answer", rate="1e9")
     said = next(text.value for text in app.markdown if "is limited by" in text.value)
     assert "–" not in said and said.startswith("Other users' prefills add")
+
+
+def test_a_range_of_throughput_has_no_exponent():
+    query = {"model": "moonshotai/Kimi-K2-Instruct", "system": "gb200-nvl72", "dp": 32, "ep": 32,
+             "concurrency": 4096, "isl": 8192, "osl": 1024}  # fmt: skip
+    (card,) = (one for one in shown("answer", **query).metric if one.label == "Output throughput")
+    assert " to " in card.delta and card.delta.endswith(" tok/s") and "e+" not in card.delta
+
+
+def test_where_a_single_token_is_made_the_prefill_is_explained_and_no_decode_step():
+    said = " ".join(text.value for text in shown("answer", osl=1).markdown)
+    assert "The prefill of a prompt is limited by" in said and "A decode step" not in said
+
+
+def test_users_of_a_prefill_pool_wait_only_where_more_of_them_do_not_run():
+    setup = Setup(Question(prefill_workers=2, replicas=2, concurrency=64))
+    table = load_curves.curve(setup, "concurrency")
+    (said,) = load_curves.load_warnings(table, "concurrency")
+    first = int(re.search(r"from ([0-9,]+) open", said)[1].replace(",", ""))
+    at = int((table["concurrency"] == first).argmax())
+    share = table["running"] / table["concurrency"]
+    assert first > 16 and (share[:at] > 0.7).all() and (share[at + 1 :] < 0.5).all()
+    assert len(load_curves.without_waiting(table, "concurrency")) == at
+
+
+def test_what_prompts_of_others_add_is_not_the_longer_context_of_later_turns():
+    query = {"concurrency": 64, "turns": 10, "turn_isl": 500}
+    said = " ".join(text.value for text in shown("answer", **query).markdown)
+    added = float(re.search(r"prefills add ([0-9.]+) ms to TPOT", said)[1])
+    (row,) = ridgeline.serve(Question().model, system=Question().system, **query).rows
+    assert added == pytest.approx(1e3 * row["prompt_share"] * row["tpot_s"], rel=0.01)

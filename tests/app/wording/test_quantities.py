@@ -91,3 +91,9 @@ def test_an_interval_shares_its_unit_where_both_ends_have_it():
     assert quantities.span(0.0183, 0.0417) == "18.3 to 41.7 ms"
     assert quantities.span(0.742, 1.36) == "742 ms to 1.36 s"
     assert quantities.span(float("nan"), 1.0) == "not validated"
+
+
+def test_a_rate_of_requests_has_no_exponent_and_one_request_is_one():
+    rates = {1.0: "1 request/s", 2.5: "2.5 requests/s", 12000.0: "12,000 requests/s"}
+    assert {rate: quantities.request_rate(rate) for rate in rates} == rates
+    assert quantities.request_rate(1234.5, 3) == "1,230 requests/s"

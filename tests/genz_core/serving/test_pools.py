@@ -218,7 +218,7 @@ def test_several_rates_of_one_deployment_are_each_alone(both):
     for at, rate in enumerate(rates):
         alone = serve_pools(*both, Traffic(1000, 64, rate_per_s=rate), on_error="status")
         assert many.status[at] == alone.status[0]
-        for name in ("ttft_s", "tpot_s", "output_tokens_per_s", "utilisation"):
+        for name in ("ttft_s", "tpot_s", "output_tokens_per_s", "utilisation", "running"):
             assert getattr(many, name)[at] == pytest.approx(getattr(alone, name)[0], rel=1e-9)
 
 
