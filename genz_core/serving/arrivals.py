@@ -29,10 +29,10 @@ from genz_core.serving.queues import (
     MOST_READING,
     all_occupied,
     busy_share,
+    largest,
     median_share,
     waited,
 )
-from genz_core.serving.step_cycles import largest
 from genz_core.types import Array
 
 #: Iterations of the balance between arrivals and open requests (and of steps that a pipeline
@@ -86,16 +86,15 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         used = np.minimum(per_s * isl * full / room / lanes, FULLEST)
         before = _before(batching, used, room)
         together = per_s * met / lanes
-        beside_own = np.where(
-            ranks > 1, together, np.maximum(together, batching.group(prompts) - 1.0)
-        )
+        read = batching.readings(prompts, decodes)
+        beside_own = np.where(ranks > 1, together, np.maximum(together, read.beside))
         busiest = np.maximum(1.0 + beside_own, largest(together, ranks)[1])
         group, elsewhere = isl * busiest, np.minimum(together * isl, room)
         queue = busy * before / room * full
         own = alone + busy * (some.reading_s(beside, isl, group, room, elsewhere) - alone)
         own = own + queue
         looks = (np.maximum(batching.look_every, 1.0) - 1.0) / 2.0
-        waits = looks + np.minimum(decodes, 1.0) * batching.group_wait_steps(prompts)
+        waits = looks + read.wait
         wait = (met / 2.0 + batching.ahead_steps * step) / lanes + waits * plain
         first = batching.host_s + busy * wait + own + batching.late_steps * plain
         if batching.mixed:

@@ -24,8 +24,8 @@ from typing import Literal
 
 import numpy as np
 
-from genz_core.serving.queues import FULLEST, median_share
-from genz_core.serving.step_cycles import Gathered, StepCycles, largest
+from genz_core.serving.queues import FULLEST, largest, median_share
+from genz_core.serving.step_cycles import Gathered, StepCycles
 from genz_core.types import Array
 
 
@@ -148,7 +148,8 @@ class Batching(StepCycles):
         gathered = self._gathered(step / self.lanes, prompts) if self.gathers else None
         residual, planned = self._steps_before_s(pace, gathered)
         beside = decodes * self.others
-        waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
+        read = self.readings(prompts, decodes)
+        waits = (looks - 1.0) / 2.0 + read.wait
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, FULLEST)
         if gathered:
@@ -160,11 +161,9 @@ class Batching(StepCycles):
         before = stacked(queued if of == "mean" else median for of in which)
         others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
-        beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
-        if gathered:
-            beside_own = gathered.busiest - 1.0
+        beside_own = gathered.busiest - 1.0 if gathered else read.beside
         ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
-        elsewhere = np.minimum(prompts * self.isl, room)
+        elsewhere = np.minimum(read.of_rank * self.isl, room)
         alone, shared = self.reading_s(  # by itself, and beside other requests
             stacked((none, np.maximum(beside, 1.0)))[:, None],
             stacked((ahead, ahead)),
@@ -210,8 +209,8 @@ class Batching(StepCycles):
             half = np.maximum(reading - np.minimum(self.host_s, reading) / 2.0, plain / 2.0)
             residual = left(plain) + gathered.met * (half - left(plain))
             return residual, plain + gathered.planned * np.maximum(reading - plain, 0.0)
-        any_prompt, busiest = self._grouped(pace.prompts)
-        tokens = np.minimum(busiest * self.isl, self.room(decodes))
+        read = self.readings(pace.prompts, pace.decodes)
+        any_prompt, tokens = read.share, np.minimum(read.busiest * self.isl, self.room(decodes))
         reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
         longer = np.maximum(reading, plain)
         residual = left(plain) + any_prompt * (left(longer) - left(plain))

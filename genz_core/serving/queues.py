@@ -6,9 +6,17 @@ servers); Kleinrock, Queueing Systems 1 (1975) (M/M/1, M/G/1); Ridgeline's where
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from genz_core.types import Array, Num
+
+POISSON_TERMS = 64  # terms of the sum for the largest of several Poisson numbers
+_NOTHING = 1e-20  # terms up to this size are negligible
+MANY = 30.0  # the mean from which a Poisson number is taken as nearly normal
+_DEVIATIONS = np.linspace(-8.0, 8.0, 401)  # standard deviations from the mean
+_BELOW = np.array([0.5 * (1.0 + math.erf(far / math.sqrt(2.0))) for far in _DEVIATIONS])
 
 #: Utilisation up to which a queue is taken to have a finite length: judgement.
 FULLEST = 0.9995
@@ -73,3 +81,39 @@ def median_share(waits: Array) -> Array:
     """
     some = np.maximum(waits, 0.5)
     return np.log(2.0 * some) / some
+
+
+def largest(mean: Array, of: Array) -> tuple[Array, Array]:
+    """P(any), and the mean of the largest of `of` Poisson numbers with this mean, given any."""
+    any_at_all = -np.expm1(-mean * of)
+    safe = np.maximum(any_at_all, 1e-300)
+    if (of == 1.0).all():
+        return any_at_all, np.where(mean > 1e-12, mean / safe, 1.0)
+    few = np.minimum(mean, MANY)
+    term = below = np.exp(-few)
+    total = 1.0 - below**of
+    for number in range(1, POISSON_TERMS):
+        term = term * few / number
+        below = np.minimum(below + term, 1.0)
+        total = total + 1.0 - below**of
+        if term.max(initial=0.0) < _NOTHING and number > few.max(initial=0.0):
+            break
+    if np.any(mean > MANY):
+        total = np.where(mean > MANY, _largest_of_many(mean, of), total)
+    return any_at_all, np.where(mean > 1e-12, np.maximum(total / safe, 1.0), 1.0)
+
+
+def _largest_of_many(mean: Array, of: Array) -> Array:
+    """Mean of the largest of `of` Poisson numbers of a large mean.
+
+    Quantiles of one are mean + sqrt(mean) z + (z^2 - 1) / 6, with those of a normal number z
+    (Cornish and Fisher, Revue de l'Institut International de Statistique 5 (1938), 307-320).
+    """
+    sizes, places = np.unique(of, return_inverse=True)
+    chances = np.diff(_BELOW ** sizes[:, None], axis=1)
+    middle = (_DEVIATIONS[1:] + _DEVIATIONS[:-1]) / 2.0
+    first, second = (
+        (chances @ power)[places].reshape(np.shape(of)) for power in (middle, middle**2)
+    )
+    largest: Array = mean + np.sqrt(mean) * first + (second - 1.0) / 6.0
+    return largest

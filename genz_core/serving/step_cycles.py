@@ -13,24 +13,25 @@ after these (`_gathered`).  Longer steps delay all lanes of a pipeline (`delayed
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from genz_core.serving.deduplicate import picked_columns
-from genz_core.serving.queues import FULLEST
+from genz_core.serving.held_prompts import (
+    Readings,
+    at_once,
+    chosen,
+    of_several_ranks,
+    of_single_rank,
+)
+from genz_core.serving.queues import FULLEST, MANY, POISSON_TERMS, largest
 from genz_core.serving.step_times import StepTimes
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Places
 
-_POISSON = 64  # terms of the sum for the largest of several Poisson numbers
-_NOTHING = 1e-20  # terms up to this size are negligible
 _NOTHING_MORE = 1e-9  # of a request, from rounding
-_MANY = 30.0  # prompts per step from which their number is taken as nearly normal
-_DEVIATIONS = np.linspace(-8.0, 8.0, 401)  # standard deviations from the mean
-_BELOW = np.array([0.5 * (1.0 + math.erf(far / math.sqrt(2.0))) for far in _DEVIATIONS])
 
 #: Latency and stage time of a step [s].
 StepPair: TypeAlias = tuple[Array, Array]
@@ -210,7 +211,8 @@ class StepCycles:
             gathered = self._gathered(step, prompts)
             any_prompt, busiest = gathered.readings, gathered.busiest
         else:
-            any_prompt, busiest = self._grouped(prompts)
+            read = self.readings(prompts, decodes)
+            any_prompt, busiest = read.share, read.busiest
         tokens, room = busiest * self.isl, self.room(decodes)
         ranks = self.times.ranks
         share = any_prompt * np.maximum(tokens / room, 1.0)
@@ -319,35 +321,21 @@ class StepCycles:
         planned = (1.0 - alike) * some * pause * ahead * (1.0 + way)
         return Gathered(readings, busiest, met, planned)
 
-    def group(self, prompts: Array) -> Array:
-        """Prompts prefilled in one step if they wait for one another.
+    def readings(self, prompts: Array, decodes: Array) -> Readings:
+        """When prompts are read; with `batch_wait` they wait for one another.
 
-        On several ranks one per rank, otherwise at most as many as fill a step.  prompts: new
-        prompts per step of a rank.
+        prompts: new ones per step of a rank.
         """
-        if not self.batch_wait.any():
-            return np.ones_like(prompts)
-        ranks = self.times.ranks
-        most = np.where(ranks > 1, ranks, np.maximum(self.times.sizes.tokens / self.isl, 1.0))
-        return np.minimum(1.0 + prompts * ranks * self.batch_wait, most)
-
-    def _grouped(self, prompts: Array) -> tuple[Array, Array]:
-        """P(a step has a prompt), and the mean number that its busiest rank then prefills."""
-        ranks, group = self.times.ranks, self.group(prompts)
-        alone = np.where(ranks > 1, 1.0, group)
-        any_prompt, busiest = largest(prompts / alone, ranks / np.where(ranks > 1, group, 1.0))
-        return any_prompt, busiest * alone
-
-    def group_wait_steps(self, prompts: Array) -> Array:
-        """Mean decode steps that a prompt waits for the others of its group: the first waits for
-        all that follow, the last for none.
-        """
-        if not self.batch_wait.any():
-            return np.zeros_like(prompts)
-        group = self.group(prompts)
-        arriving = np.maximum(prompts * self.times.ranks, 1e-12)
-        window = np.minimum((group - 1.0) / arriving, self.batch_wait)
-        return np.where(self.batch_wait > 0, window * (1.0 + group) / (2.0 * group), 0.0)
+        ranks, longest = self.times.ranks, self.batch_wait
+        once = at_once(prompts, ranks)
+        if not longest.any():
+            return once
+        filled = np.maximum(self.times.sizes.tokens / self.isl, 1.0)
+        alone = of_single_rank(prompts, filled, longest, np.minimum(decodes, 1.0))
+        most, beside = np.maximum(self.room(decodes) / self.isl, 1.0), np.clip(decodes - 1.0, 0, 1)
+        users = self.admitted if self.closed else np.inf
+        several = of_several_ranks(prompts, ranks, most, longest, beside, users)
+        return chosen(longest > 0, chosen(ranks > 1, several, alone), once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,26 +351,6 @@ class Gathered:
     busiest: Array
     met: Array
     planned: Array
-
-
-def largest(mean: Array, of: Array) -> tuple[Array, Array]:
-    """P(any), and the mean of the largest of `of` Poisson numbers with this mean, given any."""
-    any_at_all = -np.expm1(-mean * of)
-    safe = np.maximum(any_at_all, 1e-300)
-    if (of == 1.0).all():
-        return any_at_all, np.where(mean > 1e-12, mean / safe, 1.0)
-    few = np.minimum(mean, _MANY)
-    term = below = np.exp(-few)
-    total = 1.0 - below**of
-    for number in range(1, _POISSON):
-        term = term * few / number
-        below = np.minimum(below + term, 1.0)
-        total = total + 1.0 - below**of
-        if term.max(initial=0.0) < _NOTHING and number > few.max(initial=0.0):
-            break
-    if np.any(mean > _MANY):
-        total = np.where(mean > _MANY, _largest_of_many(mean, of), total)
-    return any_at_all, np.where(mean > 1e-12, np.maximum(total / safe, 1.0), 1.0)
 
 
 def delayed_steps(share: Array, lanes: int) -> Array:
@@ -403,10 +371,10 @@ def delayed_by_prompts(mean: Array, of: Array, lanes: int) -> Array:
 
     The busiest of `of` ranks has the largest of Poisson numbers with this mean.
     """
-    few = np.minimum(mean, _MANY)
+    few = np.minimum(mean, MANY)
     term = below = np.exp(-few)
     total = np.zeros_like(few)
-    for number in range(1, _POISSON):
+    for number in range(1, POISSON_TERMS):
         at_least = 1.0 - below**of
         total = total + delayed_steps(at_least, lanes) - at_least
         term = term * few / number
@@ -414,19 +382,3 @@ def delayed_by_prompts(mean: Array, of: Array, lanes: int) -> Array:
     any_at_all, busiest = largest(mean, of)
     more: Array = any_at_all * busiest + total * np.sqrt(mean / np.maximum(few, 1e-300))
     return more
-
-
-def _largest_of_many(mean: Array, of: Array) -> Array:
-    """Mean of the largest of `of` Poisson numbers of a large mean.
-
-    Quantiles of one are mean + sqrt(mean) z + (z^2 - 1) / 6, with those of a normal number z
-    (Cornish and Fisher, Revue de l'Institut International de Statistique 5 (1938), 307-320).
-    """
-    sizes, places = np.unique(of, return_inverse=True)
-    chances = np.diff(_BELOW ** sizes[:, None], axis=1)
-    middle = (_DEVIATIONS[1:] + _DEVIATIONS[:-1]) / 2.0
-    first, second = (
-        (chances @ power)[places].reshape(np.shape(of)) for power in (middle, middle**2)
-    )
-    largest: Array = mean + np.sqrt(mean) * first + (second - 1.0) / 6.0
-    return largest

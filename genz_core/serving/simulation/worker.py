@@ -68,9 +68,12 @@ class Worker:
     """Ranks in lock-step, see the module docstring.
 
     recv_interval: decode steps between two looks of the scheduler at new requests.
-    batch_wait: most decode steps that a new request waits until every rank has one, or on a single
-    rank until new prompts fill a step.  ahead: whether the next step is planned while one runs, so
-    that a new request joins the step after it.
+    batch_wait: decode steps after which new prompts are read at the latest.  Several ranks read
+    theirs when every rank has one, and otherwise each time that this many steps have passed; a
+    single rank reads when new prompts fill a step, or when the first has waited that long.  What
+    does not fit into that step waits for the next time.
+    ahead: whether the next step is planned while one runs, so that a new request joins the step
+    after it.
     hand_over: steps that a sequence from another pool waits for while others run.
     jitter: of its steps, None for none.
     woken: of each lane, whether its start is among the events.
@@ -98,7 +101,7 @@ class Worker:
         self.ahead = ahead
         self.hand_over = hand_over
         self.jitter = jitter
-        self._waited = 0  # decode steps that the first held request has waited
+        self._waited = 0  # decode steps that count towards `batch_wait`
         self.lanes = len(ranks[0].lanes)
         self.flights: list[Flight | None] = [None] * self.lanes
         self.woken = [False] * self.lanes
@@ -134,14 +137,23 @@ class Worker:
         return self.jitter.late_s(flight.step_s) if self.jitter else 0.0
 
     def _holds(self) -> bool:
-        """Whether new requests are held back until more arrive, while all ranks have work."""
-        if self._waited >= self.batch_wait or not all(rank.running for rank in self.ranks):
+        """Whether new requests are held back until more arrive, or steps pass.
+
+        A rank without any request runs a placeholder; one whose only requests are new waits for
+        nothing.  Source: TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/py_executor.py,
+        _balance_adp_requests and _waiting_requests.
+        """
+        if self._waited >= self.batch_wait:
             return False
-        new = [[*rank.mail, *rank.waiting] for rank in self.ranks]
-        if len(new) > 1:
-            return any(new) and not all(new)
-        full = getattr(self.scheduler, "budget", 0) or float("inf")
-        return bool(new[0]) and sum(job.prompt for job in new[0]) < full
+        if any(rank.mail and not rank.running for rank in self.ranks):
+            return False
+        if len(self.ranks) > 1:
+            most = getattr(self.scheduler, "sequences", math.inf)
+            readable = [bool(rank.mail) and rank.running < most for rank in self.ranks]
+            return any(readable) and not all(readable)
+        new = self.ranks[0].mail
+        full = getattr(self.scheduler, "budget", 0) or math.inf
+        return bool(new) and sum(job.prompt for job in new) < full
 
     def start(self, lane: int, now: float, *, more_to_come: bool) -> Flight | None:
         """Start the next steps of a lane; None if there is nothing to do."""
@@ -151,6 +163,8 @@ class Worker:
         waits = pieces = reads = seen = False
         for rank in self.ranks:
             if rank.mail and not holds:
+                if self.batch_wait:
+                    rank.seen = len(rank.mail)
                 self._look(rank)
             plan = self.scheduler.plan(rank, rank.lanes[lane], more_to_come=more_to_come)
             plans.append(plan)
@@ -169,6 +183,8 @@ class Worker:
                 pieces = True
                 if new > 0:
                     reads = True
+        if self.batch_wait and not holds:
+            self._hold_the_rest(reads=reads)
         if not steps:
             return None
         if self.lanes > 1:
@@ -230,7 +246,28 @@ class Worker:
                 self._decode(rank, flight)
             if plan.pieces:
                 self._read(rank, flight, plan)
-        self._waited = self._waited + flight.steps if waiting else 0
+        if self.batch_wait:
+            self._count(flight.steps, waiting=waiting)
+
+    def _count(self, steps: int, *, waiting: bool) -> None:
+        """Count decode steps towards `batch_wait`: on several ranks all of them, because an empty
+        reading starts the next wait, too.
+        """
+        passed = self._waited + steps
+        if len(self.ranks) == 1:
+            self._waited = passed if waiting else 0
+        else:
+            self._waited = (
+                1 + (passed - 1) % self.batch_wait if waiting else passed % self.batch_wait
+            )
+
+    def _hold_the_rest(self, *, reads: bool) -> None:
+        """Begin the next wait, for prompts that the step had no room for, too."""
+        for rank in self.ranks:
+            rank.mail.extendleft(reversed(rank.waiting))
+            rank.waiting.clear()
+        if reads:
+            self._waited = 0
 
     def _note_preempted(self, rank: Rank, now: float) -> None:
         for job in rank.preempted:

@@ -11,7 +11,7 @@ import pytest
 
 from genz_core.serving.balance import closed_loop
 from genz_core.serving.queueing import Batching
-from genz_core.serving.step_cycles import largest
+from genz_core.serving.queues import largest
 
 ONE = np.ones(1)
 

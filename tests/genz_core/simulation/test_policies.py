@@ -271,3 +271,61 @@ def test_a_sequence_that_goes_on_in_another_lane_ends_there_alone():
     assert first.ended() == [] and (first.count, other.count) == (0, 1)
     other.advance(5)
     assert other.ended() == [stopped]
+
+
+# ------------------------------------------------------------------------------- waiting prompts
+
+
+def ranks_that_wait(count, longest):
+    scheduler = TensorRtLlm(budget=100)
+    ranks = [rank_of(scheduler) for _ in range(count)]
+    worker = Worker(ranks, scheduler, second, batch_wait=longest)
+    for row, rank in enumerate(ranks):
+        worker.accept(rank, job(row, 50, 100))
+    return worker
+
+
+def read_in(worker, count):
+    """The rows whose prompts are read in each of the next steps."""
+    rows = []
+    for now in range(count):
+        flight = worker.start(0, float(now), more_to_come=True)
+        flight.steps = 1
+        worker.land(flight)
+        rows.append({piece.row for plan in flight.plans if plan for piece, _ in plan.pieces})
+    return rows
+
+
+def test_ranks_read_when_each_has_a_prompt():
+    worker = ranks_that_wait(2, 10)
+    assert read_in(worker, 1) == [{0, 1}]
+    worker.accept(worker.ranks[0], job(2, 50))
+    assert read_in(worker, 3) == [set(), set(), set()]
+    worker.accept(worker.ranks[1], job(3, 50))
+    assert read_in(worker, 1) == [{2, 3}]
+
+
+def test_ranks_read_each_time_that_the_longest_wait_has_passed():
+    """The wait counts from the last reading, even an empty one, not from the prompt's arrival."""
+    worker = ranks_that_wait(2, 10)
+    assert read_in(worker, 1) == [{0, 1}]
+    assert read_in(worker, 16) == [set()] * 16
+    worker.accept(worker.ranks[0], job(2, 50))
+    assert read_in(worker, 5).index({2}) == 3
+
+
+def test_a_prompt_that_does_not_fit_waits_for_the_next_reading():
+    worker = ranks_that_wait(2, 10)
+    read_in(worker, 1)
+    for row in (2, 3):
+        worker.accept(worker.ranks[0], job(row, 60))
+    seen = read_in(worker, 25)
+    assert [at for at, rows in enumerate(seen) if rows] == [9, 19]
+
+
+def test_a_rank_whose_only_requests_are_new_waits_for_nothing():
+    worker = ranks_that_wait(2, 10)
+    read_in(worker, 1)
+    worker.ranks[1].lanes[0] = type(worker.ranks[1].lanes[0])()  # its sequence is gone
+    worker.accept(worker.ranks[1], job(2, 50))
+    assert read_in(worker, 1) == [{2}]
