@@ -110,6 +110,7 @@ def deploy(model: Model, system: System, engine: EngineProfile | None = None) ->
         engine = _GENERIC
     plain = engine.measurements is None and model.precision.kv_source != "convention"
     plain = plain and not (engine.pads or engine.loads or _steps_on_start(engine))
+    plain = plain and not engine.prompt_launch_s
     if plain and (system.kind != "cpu" or not engine.on_cpu):
         return Deployment(model, system, engine)
     return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
@@ -135,6 +136,8 @@ def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
 def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     said: tuple[str, ...] = ()
     engine = _with_step(engine, system)
+    if system.kind not in _LAUNCHES:
+        engine = replace(engine, prompt_launch_s=0.0)
     if system.kind == "cpu":
         engine, said = _on_cpu(engine, system)
     model, narrowed = _as_loaded(model, engine)
@@ -147,6 +150,8 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     return Deployment(model, system, engine, (*said, *narrowed, *notes, *kept))
 
 
+#: Kinds of systems whose operators the host launches one by one; others run compiled steps.
+_LAUNCHES = ("gpu", "igpu")
 _WHOLE = "layers with an attention window keep whole sequences in the KV cache, as"
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
+import numpy as np
+
 from genz_core.common.short_repr import clipped, listed
 from genz_core.errors import InvalidValue
 from genz_core.measured_runs import MeasuredRuns
@@ -171,6 +173,9 @@ class EngineProfile:
 
     kernel_floor_s: start and drain of one kernel inside this engine's graphs.
     launch_s: host time to launch an operator; it is hidden behind a longer preceding operator.
+    prompt_launch_s: host time to launch an operator of a step with prompts, hidden while the device
+    works; see `launching_s`.  graph_tokens: most tokens of a step with prompts that replays
+    captured graphs, so that nothing is launched.
     thin_products: matrix products with few rows have special kernels in every format.
     compute_efficiency, memory_efficiency: rates of its kernels over those of the kernels that the
     system's latency profile was fitted to.  These and the three below are relative to the profile,
@@ -242,6 +247,8 @@ class EngineProfile:
     measurements: EngineMeasurements | None = None
     kernel_floor_s: float = 2.5e-6
     launch_s: float = 0.0
+    prompt_launch_s: float = 0.0
+    graph_tokens: float = 0.0
     thin_products: bool = False
     compute_efficiency: float = 1.0
     memory_efficiency: float = 1.0
@@ -297,6 +304,19 @@ class EngineProfile:
         prompt_tokens: of its whole prompt, including cached ones.
         """
         return self.host_request_s + self.host_token_s * prompt_tokens
+
+    def launching_s(self, operators: Num, device_s: Num, tokens: Num) -> Num:
+        """Time for which the device waits for the launches of a step with prompts [s].
+
+        Engines capture the steps that only decode as graphs of the device; the operators of a step
+        with prompts are launched one by one, ahead of the device as long as it is slower.
+
+        operators: that are launched.  device_s: their time.  tokens: new ones of the rank.
+        """
+        if not self.prompt_launch_s:
+            return 0.0
+        waits = np.maximum(operators * self.prompt_launch_s - device_s, 0.0)
+        return np.where(np.greater(tokens, self.graph_tokens), waits, 0.0)
 
     def cutting_prompts(self, cut: bool) -> EngineProfile:
         """The engine with chunked prefill on or off; unchanged if that is its default.
@@ -371,6 +391,7 @@ CONSTANTS = (
     EngineConstant("four_bit_efficiency", 0.5, era=0.3),
     EngineConstant("expert_efficiency", 0.5, era=0.3),
     EngineConstant("host_request_s", 1.0, least=1e-4, most=1.6),
+    EngineConstant("prompt_launch_s", 0.3, 0.2, 0.4, era=1.0),
 )
 FIELDS = tuple(constant.field for constant in CONSTANTS)
 #: {constant: starting value where it is zero}.

@@ -39,6 +39,8 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "reserve_bytes": ("reserve_gb", GIGA),
     "reserve_output": ("reserve_output", 1.0),
     "launch_s": ("launch_us", MICRO),
+    "prompt_launch_s": ("prompt_launch_us", MICRO),
+    "graph_tokens": ("graph_tokens", 1.0),
     "moe_floor_s": ("moe_floor_us", MICRO),
     "expert_s": ("expert_us", MICRO),
     "compute_efficiency": ("compute_efficiency", 1.0),
@@ -268,6 +270,8 @@ class EngineRecord(BaseModel):
     sources: dict[str, Source]
     kernel_floor_us: Fact
     launch_us: Fact | None = None
+    prompt_launch_us: Fact | None = None
+    graph_tokens: Fact | None = None
     moe_floor_us: Fact | None = None
     expert_us: Fact | None = None
     compute_efficiency: Fact | None = None

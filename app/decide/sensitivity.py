@@ -39,7 +39,7 @@ FIGURES: Mapping[str, Column] = {
 }
 _HOST_TIMES = (
     "kernel_floor_s", "launch_s", "moe_floor_s", "expert_s", "host_step_s", "host_sequence_s",
-    "host_request_s", "host_token_s", "sampling_s",
+    "host_request_s", "host_token_s", "prompt_launch_s", "sampling_s",
 )  # fmt: skip
 _MOST = 64.0
 _BATCHES: Array = np.unique(np.round(np.exp2(np.arange(0.0, 13.01, 0.25))))

@@ -28,6 +28,7 @@ _KEYS: Mapping[str, tuple[str, float]] = {
     "moe_floor_s": ("moe_floor_us", 1e-6),
     "expert_s": ("expert_us", 1e-6),
     "host_request_s": ("host_request_ms", 1e-3),
+    "prompt_launch_s": ("prompt_launch_us", 1e-6),
     **{name: (name, 1.0) for name in FIELDS if not name.endswith("_s")},
 }
 _DEVICE = tuple(c.field for c in CONSTANTS if c.device)

@@ -13,7 +13,7 @@ from genz_core.models.model_kinds import generates
 PHASES = ("prefill", "decode")
 _HOST_TIMES = (
     "kernel_floor_s", "host_step_s", "host_sequence_s", "host_request_s", "host_token_s",
-    "sampling_s",
+    "prompt_launch_s", "sampling_s",
 )  # fmt: skip
 _LIGHTER: ByIdentity[EngineProfile] = ByIdentity(16)
 

@@ -100,7 +100,10 @@ class StepsProgram:
         if cut:
             phases[0].least = Phase.of(whole, [(prompts, 1.0)], kernels, unless).least_s()
         times = kernels.times()
-        steps = [phase.step(times, deployed, split) for phase in phases]
+        steps = [
+            phase.step(times, deployed, split, reads=reads)
+            for phase, reads in zip(phases, (True, False), strict=True)
+        ]
         totals = [step.total_s for step in steps]
         has_runs = deployed.engine.neighbours is not None
         scale = least_scale(totals[1], steps[1].least_s)

@@ -13,6 +13,7 @@ from genz_core.alone.kernels import AskedKernel, Kernels
 from genz_core.compiled.parts import Part
 from genz_core.compiled.plan import Plan
 from genz_core.deployment import Deployment
+from genz_core.steps.step import launches
 from genz_core.types import Array, Group, Parallelism
 
 
@@ -87,9 +88,14 @@ class Phase:
         )
 
     def step(
-        self, times: Mapping[Hashable, Any], deployed: Deployment, split: Parallelism
+        self,
+        times: Mapping[Hashable, Any],
+        deployed: Deployment,
+        split: Parallelism,
+        *,
+        reads: bool,
     ) -> SymbolicStep:
-        """The step, once the kernels' times are known."""
+        """The step, once the kernels' times are known.  reads: whether it prefills prompts."""
         expected: list[Any] = [None] * len(self.plan.runs)
         stage: Any = 0.0
         for part, at_nodes in self.parts:
@@ -113,7 +119,13 @@ class Phase:
         ]  # fmt: skip
         operators = weighted_sum(self.plan.runs, expected)
         wait = np.maximum(least - operators, 0.0)
-        return SymbolicStep(expected, stage, wait, least, self._mean(hosts)[0], operators)
+        host = self._mean(hosts)[0]
+        if reads:
+            launched = reduce(np.add, (weight for _, weight in self.nodes))
+            launched = launched * launches(self.plan.graph, self.plan.runs)
+            tokens = reduce(np.maximum, (g.of_rank(split.dp) * g.new_tokens for g, _ in self.nodes))
+            host = host + engine.launching_s(launched, operators, tokens)
+        return SymbolicStep(expected, stage, wait, least, host, operators)
 
     def _mean(self, at_nodes: list[list[Any]]) -> list[Any]:
         """Values at the nodes, by variant, summed with their weights."""

@@ -13,9 +13,17 @@ from genz_core.compiled.kinds import Kind, kinds
 from genz_core.compiled.lanes import Lanes, Some, of_all_runs, sum_broadcast
 from genz_core.compiled.plan import Plan, Priced, key_of
 from genz_core.deployment import Deployment
+from genz_core.engine import EngineProfile
 from genz_core.graphs import Graph
 from genz_core.latency import Pricer
-from genz_core.steps.step import Figures, Laid, StepEstimate, of_busiest_rank, operators_s
+from genz_core.steps.step import (
+    Figures,
+    Laid,
+    StepEstimate,
+    launches,
+    of_busiest_rank,
+    operators_s,
+)
 from genz_core.symbolic.symbols import Unresolved
 from genz_core.types import Array, Mask, Parallelism, Step
 from genz_core.validity import stack
@@ -64,6 +72,11 @@ class Plans:
     def runs(self) -> Array:
         """Runs of each operator in a step, [ops]."""
         return self.of_kinds[0][0].runs
+
+    @property
+    def reads(self) -> bool:
+        """Whether any lane prefills prompts."""
+        return bool(np.any(self.lanes.new > 1.0 + self.lanes.drafted))
 
     def price(self, weights: Array) -> Priced:
         """The lanes priced, nodes summed."""
@@ -134,6 +147,7 @@ def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * lanes.of_rank()
     each = weights.sum(axis=0)
     (operators_s,) = of_all_runs(found.runs[None], priced.expected_s)
+    host = sum_broadcast(host, weights) + _launching_s(engine, found, weights, operators_s)
     return StepEstimate(
         laid=Laid(found.graph, partial(_graph, deployed, lanes)),
         system=deployed.system,
@@ -146,10 +160,24 @@ def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate
         least_s=priced.least_s,
         stages=lanes.split.pp * each,
         micro_batches=each,
-        host_s=sum_broadcast(host, weights),
+        host_s=host,
         learned_s=np.zeros(lanes.size),
         node_weights=None if len(weights) == 1 else weights,
     )
+
+
+def _launching_s(
+    engine: EngineProfile, found: Plans, weights: Array, operators_s: Array
+) -> Array | float:
+    """Time for which the device waits for launches [s], [lanes]."""
+    lanes = found.lanes
+    if not engine.prompt_launch_s or not found.reads:
+        return 0.0
+    tokens = np.max(lanes.of_rank() * lanes.new, axis=0)
+    launched = weights.sum(axis=0) * launches(found.graph, found.runs)
+    waits = engine.launching_s(launched, operators_s, tokens)
+    reads = np.max(lanes.new, axis=0) > 1.0 + lanes.drafted
+    return np.where(reads, waits, 0.0)
 
 
 def operator_columns(

@@ -26,7 +26,7 @@ from genz_core.models.speculative import QueryTokens
 from genz_core.schedule import NODES, WEIGHTS
 from genz_core.serving.deduplicate import picked_columns
 from genz_core.serving.node_lines import Line, nodes_of
-from genz_core.steps.step import of_busiest_rank, stage_runs
+from genz_core.steps.step import launches, of_busiest_rank, stage_runs
 from genz_core.types import Array, Group, Num, Parallelism, Places, Step, Workload
 from genz_core.validity import columns, split_of
 
@@ -78,7 +78,9 @@ class ModelTimes:
     [stages, nodes, configs].  decode_nodes: sequences that decode; decodes_s: their attention.
     prompt_s: attention of a piece of a prompt by itself, [stages, configs]; prompts_s: that each
     adds to a kernel of many, and prompts_least_s: what they pay once.
-    ranks: number that wait for one another, [configs].
+    ranks: number that wait for one another, [configs].  launched: operators that the host launches
+    for each stage, [stages, configs].  uneven_s: time of the experts for each prompt token that a
+    rank has beyond the mean of all, [stages, configs]: shared experts run for its own tokens.
     query: new tokens of a sequence that decodes.
     """
 
@@ -93,6 +95,8 @@ class ModelTimes:
     prompts_least_s: Array
     sizes: Sizes
     ranks: Array
+    launched: Array
+    uneven_s: Array
     query: QueryTokens
 
     @classmethod
@@ -126,6 +130,10 @@ class ModelTimes:
         alone, many, more = np.moveaxis(steps.seconds(reading, "groups")["groups"], 1, 0)
         number, further = PROMPTS_OF_A_KERNEL[1:]
         each = (more - many) / (further - number)
+        launched = steps.launched[:, None] * one
+        uneven = np.zeros_like(launched)
+        if np.any(ranks > 1.0):
+            uneven = steps.uneven_s(sizes.piece, ranks)
         return cls(
             nodes=nodes,
             products_s=of_tokens["tokens"],
@@ -138,6 +146,8 @@ class ModelTimes:
             prompts_least_s=np.maximum(many - number * each, 0.0),
             sizes=sizes,
             ranks=ranks,
+            launched=launched,
+            uneven_s=uneven,
             query=query,
         )
 
@@ -189,7 +199,9 @@ class ModelTimes:
         else:
             prompts_mean = (tokens + elsewhere * (self.ranks - 1.0)) / self.ranks
             mean = verified * self.sizes.share + prompts_mean
-            shares = lines.products(place) + lines.experts(lines.tokens.place(mean))
+            uneven = beside_stages(self.uneven_s, tokens) * (tokens - prompts_mean)
+            experts = lines.experts(lines.tokens.place(mean)) + uneven
+            shares = lines.products(place) + experts
         return (
             shares
             + lines.rows(lines.tokens.place(decodes * self.query.sampled + prompts))
@@ -200,7 +212,7 @@ class ModelTimes:
     def _reading(self, pieces: Array) -> Array:
         """Attention of pieces of prompts in one kernel [s], [stages, ..., configs]."""
         alone, each, least = (
-            seconds.reshape(len(seconds), *(1,) * (pieces.ndim - 1), -1)
+            beside_stages(seconds, pieces)
             for seconds in (self.prompt_s, self.prompts_s, self.prompts_least_s)
         )
         first = np.minimum(pieces, 1.0)
@@ -210,6 +222,14 @@ class ModelTimes:
     def prompts(self, tokens: Array) -> Array:
         """Number of prompts that the prompt tokens of a step belong to."""
         return np.minimum(np.ceil(tokens / self.sizes.isl - 1e-9), tokens)
+
+
+def beside_stages(numbers: Array, sizes: Array) -> Array:
+    """Numbers [stages, configs] in the shape of those of steps, [stages, ..., configs].
+
+    sizes: of the steps, [..., configs].
+    """
+    return numbers.reshape(len(numbers), *(1,) * (sizes.ndim - 1), -1)
 
 
 def _nodes(sizes: Sizes, query: int, ranks: Array) -> tuple[Array, Array]:
@@ -277,13 +297,15 @@ class _Steps:
     """Steps with one group of sequences per rank.
 
     shares: what the time of each operator depends on, [ops]; "" for those that are left out.
-    by_stage: runs on each pipeline stage, [stages, ops].  split: degrees, [configs] or one for all.
+    by_stage: runs on each pipeline stage, [stages, ops]; launched: of all that the host launches,
+    [stages].  split: degrees, [configs] or one for all.
     """
 
     deployed: Deployment
     split: Parallelism
     shares: NDArray[np.str_]
     by_stage: Array
+    launched: Array
 
     @classmethod
     def of(cls, deployed: Deployment, parallelism: Parallelism, without: str) -> _Steps:
@@ -296,14 +318,24 @@ class _Steps:
         if alike:
             degrees = {name: float(column[0]) for name, column in degrees.items()}
         few, stages = split_of(parallelism, degrees), int(numbers["pp"][0])
-        shares, by_stage = _SHARES.get(
+        shares, by_stage, launched = _SHARES.get(
             lambda: _shares(deployed, few, stages, without),
             deployed.model, deployed.engine.eager, deployed.engine.shared_beside,
             deployed.placement,
             values=(distinct.tobytes(), few.sequence_parallel, few.order, few.overlap, stages,
                     without),
         )  # fmt: skip
-        return cls(deployed, few if alike else parallelism, shares, by_stage)
+        return cls(deployed, few if alike else parallelism, shares, by_stage, launched)
+
+    def uneven_s(self, piece: Array, ranks: Array) -> Array:
+        """Time of the experts for each token that a rank has beyond the mean of all ranks [s],
+        [stages, configs]: of a piece of a prompt that only one rank reads.
+        """
+        one, mean = np.ones_like(piece), piece / ranks
+        even = self.seconds(Group(mean, one, one), "experts")["experts"]
+        alone = self.seconds(Group(one / ranks, piece, one), "experts")["experts"]
+        uneven: Array = np.maximum(alone - even, 0.0) / np.maximum(piece - mean, 1.0)
+        return uneven
 
     def seconds(self, laid: Group, *shares: Share) -> dict[Share, Array]:
         """Seconds of the operators of given shares in steps of a rank, [stages, ..., configs].
@@ -353,14 +385,14 @@ def _distinct(sizes: Array) -> tuple[Array, Places | None]:
 
 
 _SIZES = ("sequences", "new_tokens", "cached_tokens", "prompt")
-_SHARES: ByIdentity[tuple[NDArray[np.str_], Array]] = ByIdentity(64)
+_SHARES: ByIdentity[tuple[NDArray[np.str_], Array, Array]] = ByIdentity(64)
 
 
 def _shares(
     deployed: Deployment, parallelism: Parallelism, stages: int, without: str
-) -> tuple[NDArray[np.str_], Array]:
-    """What the time of each operator depends on, judged by a graph of small steps, `_PROBES`, and
-    its runs on each pipeline stage; see `_Steps`.
+) -> tuple[NDArray[np.str_], Array, Array]:
+    """What the time of each operator depends on, judged by a graph of small steps, `_PROBES`, its
+    runs on each pipeline stage, and the number that the host launches; see `_Steps`.
     """
     size = len(columns(Workload(), parallelism)["pp"])
     split = repeated(parallelism, len(_PROBES))
@@ -368,7 +400,8 @@ def _shares(
     group = Group(sequences * np.asarray(split.dp, dtype=float), new, cached)
     graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
     shares = ["" if without and op.module == without else _share(op, size) for op in graph.ops]
-    return np.array(shares), stage_runs(graph, stages)
+    by_stage = stage_runs(graph, stages)
+    return np.array(shares), by_stage, launches(graph, by_stage)
 
 
 def _share(op: Op, size: int) -> Share:
@@ -380,9 +413,17 @@ def _share(op: Op, size: int) -> Share:
         return "groups"
     if not np.any(apart.flops) and np.any(together.flops):
         return "groups"  # work for prompts only: an encoder of text, sound or images
-    if op.operator_class == "moe" or op.name.startswith("moe_"):
+    if of_all_ranks(op):
         return "experts"
     return "tokens" if _alike(apart, together) else "rows"
+
+
+def of_all_ranks(op: Op) -> bool:
+    """Whether an operator's time depends on the tokens of all attention ranks: experts, and what
+    gathers tokens for them.  In an exchange the busiest sender decides.
+    """
+    gathers = op.operator_class == "collective" and op.kind != "all_to_all"
+    return op.operator_class == "moe" or (gathers and op.name.startswith("moe_"))
 
 
 def _alike(one: Op, other: Op) -> bool:

@@ -20,7 +20,7 @@ from genz_core.models.speculative import (
     SpeculativeModel,
     draft_parallelism,
 )
-from genz_core.serving.model_times import ModelTimes, Sizes
+from genz_core.serving.model_times import ModelTimes, Sizes, beside_stages
 from genz_core.serving.offloaded_traffic import Spilled
 from genz_core.systems import System
 from genz_core.types import Array, Mask, Num, Parallelism, Places
@@ -157,6 +157,8 @@ class StepTimes:
         if not (tokens > 0).any():
             return self.of_decodes(decodes)
         device = self._device_s(decodes, tokens, elsewhere)
+        if self.engine.prompt_launch_s:
+            device = device + self._launching_s(device, decodes, tokens)
         if self._prompts_scaled:
             plain = self._device_s(decodes)
             device = plain + self.prompts * (device - plain)
@@ -188,6 +190,14 @@ class StepTimes:
             latency = device[0] + host
             return latency, latency
         return device.sum(0) + host, np.maximum(device.max(0), host)
+
+    def _launching_s(self, device: Array, decodes: Array, tokens: Array) -> Array:
+        """Time for which every stage waits for the launches of a step with prompts [s], [stages,
+        ..., configs].
+        """
+        launched = beside_stages(self.model.launched, tokens)
+        every = decodes * self.model.query.tokens + tokens
+        return np.where(tokens > 0, self.engine.launching_s(launched, device, every), 0.0)
 
     def _device_s(
         self, decodes: Array, tokens: Array | None = None, elsewhere: Array | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -336,6 +336,11 @@ def price(
     # Each attention rank has a scheduler and a host of its own, and the fullest is waited for.
     sequences = sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * sequences
+    reads = reduce(np.logical_or, (~g.generates for g in step.groups))
+    if np.any(reads):
+        tokens = sum(g.of_rank(parallelism.dp) * g.new_tokens for g in step.groups)
+        waits = engine.launching_s(launches(graph, runs), runs @ expected, tokens)
+        host = host + np.where(reads, waits, 0.0)
     flops = stack((op.flops for op in graph.ops), size)
     moved = stack((op.memory_bytes for op in graph.ops), size)
     figures = (compute, memory, communication, flops, moved)
@@ -395,6 +400,12 @@ def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:
         return graph
     ops = (_BUSIEST[op.kind](op, imbalance) if op.kind in _BUSIEST else op for op in graph.ops)
     return replace(graph, ops=tuple(ops))
+
+
+def launches(graph: Graph, runs: Array) -> Array:
+    """Number of operators that the host launches, without collectives, by their runs [..., ops]."""
+    launched: Array = np.array([op.operator_class != "collective" for op in graph.ops], dtype=float)
+    return np.asarray(runs @ launched)
 
 
 def stage_runs(graph: Graph, stages: int) -> Array:

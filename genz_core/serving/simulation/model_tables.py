@@ -96,7 +96,8 @@ class _Stage:
     without experts), and by sampled tokens.  decodes: by number of sequences and context.
     prompts: by new and cached tokens of one by itself; further: of one that shares its kernels with
     many, which pay `prompts_least_s` once.  joined: of operators that groups share.  alone:
-    `decodes` plus those of `joined`, for a step without prompts.  kept: see `products_s`.
+    `decodes` plus those of `joined`, for a step without prompts.  uneven_s: of the experts, for
+    each prompt token of the busiest rank beyond the mean.  kept: see `products_s`.
     """
 
     tokens: Curve
@@ -108,6 +109,7 @@ class _Stage:
     prompts_least_s: float
     joined: Sequence[_Joined | _Whole]
     alone: Surface
+    uneven_s: float
     kept: dict[tuple[float, float, float], float] = field(default_factory=dict, repr=False)
 
     def products_s(self, tokens: float, mean: float, sampled: float) -> float:
@@ -149,14 +151,18 @@ class _Stage:
 class ModelTables:
     """Device time of one model's steps, by pipeline stage.
 
-    query: new tokens of a decoding sequence.
+    query: new tokens of a decoding sequence.  launches: operators that the host launches for each
+    stage.
     alone: of the first stage, see `_Stage`.
     """
 
-    __slots__ = ("_query_sampled", "_query_tokens", "_stages", "alone")
+    __slots__ = ("_launches", "_query_sampled", "_query_tokens", "_stages", "alone")
 
-    def __init__(self, stages: Sequence[_Stage], query: QueryTokens) -> None:
+    def __init__(
+        self, stages: Sequence[_Stage], query: QueryTokens, launches: Sequence[float]
+    ) -> None:
         self._stages = stages
+        self._launches = launches
         self.alone = stages[0].alone
         self._query_tokens, self._query_sampled = query.tokens, query.sampled
 
@@ -200,6 +206,7 @@ class ModelTables:
             for place in priced.whole
         ]
         beside = [decoding for decoding, _ in (*shared, *whole)]
+        uneven = priced.uneven_s(extent.tokens)
         return cls(
             [
                 _Stage(
@@ -223,10 +230,12 @@ class ModelTables:
                         _Whole(Surface(news_all, cached_all, s[at]), query.tokens) for _, s in whole
                     ],
                     Surface(by_decodes, contexts, sum((s[at] for s in beside), decodes[at])),
+                    float(uneven[at]),
                 )
                 for at in range(priced.stages)
             ],
             query,
+            priced.launches().tolist(),
         )
 
     @property
@@ -237,6 +246,24 @@ class ModelTables:
         """Seconds of the first stage that the contexts of decoding sequences do not change."""
         tokens = decodes * self._query_tokens
         return self._stages[0].products_s(tokens, float(tokens), decodes * self._query_sampled)
+
+    def launched(
+        self,
+        device: Sequence[float],
+        ranks: Sequence[RankWork],
+        launch_s: float,
+        graph_tokens: float,
+    ) -> list[float]:
+        """Time of every stage of a step with prompts [s], at least that of its launches; see
+        `genz_core.engine.EngineProfile.launching_s`.
+        """
+        most = max(
+            rank.decodes * self._query_tokens + sum(new for new, _ in rank.prompts)
+            for rank in ranks
+        )
+        if most <= graph_tokens:
+            return list(device)
+        return [max(s, n * launch_s) for s, n in zip(device, self._launches, strict=True)]
 
     def times(self, ranks: Sequence[RankWork]) -> list[float]:
         """Device time of every stage [s]; ranks in lock-step wait for the slowest."""
@@ -250,12 +277,14 @@ class ModelTables:
             most = tokens if tokens > most else most
             rows = sampled if sampled > rows else rows
         mean, device = together / len(ranks), []
+        uneven = most - mean if any(rank.prompts for rank in ranks) else 0.0
         for stage in self._stages:
             longest = 0.0
             for rank in ranks:
                 seconds = stage.groups_s(rank)
                 longest = seconds if seconds > longest else longest
-            device.append(stage.products_s(most, mean, rows) + longest)
+            products_s = stage.products_s(most, mean, rows) + stage.uneven_s * uneven
+            device.append(products_s + longest)
         return device
 
 

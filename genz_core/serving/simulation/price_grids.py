@@ -20,8 +20,8 @@ import numpy as np
 from genz_core.deployment import Deployment
 from genz_core.graphs import Graph, Op
 from genz_core.latency import Pricer
-from genz_core.serving.model_times import PROMPTS_OF_A_KERNEL
-from genz_core.steps.step import of_busiest_rank, operators_s, stage_runs
+from genz_core.serving.model_times import PROMPTS_OF_A_KERNEL, of_all_ranks
+from genz_core.steps.step import launches, of_busiest_rank, operators_s, stage_runs
 from genz_core.types import Array, Group, Parallelism, Step
 from genz_core.validity import stack
 
@@ -95,6 +95,22 @@ class PricedShares:
             [place for place, share in self._shares.items() if share == of_step]
             for of_step in ("joined", "whole")
         )
+
+    def uneven_s(self, tokens: float) -> Array:
+        """Seconds of the experts for each token that a rank has beyond the mean of all ranks,
+        [stages]: of a prompt that only one rank reads; see `genz_core.serving.model_times`.
+        """
+        ranks = float(np.max(self._parallelism.dp))
+        mean = np.atleast_1d(tokens / ranks)
+        even = self.line("experts", mean)[:, 0]
+        alone = self._seconds(Group(1.0 / ranks, tokens, 1.0), 1, "experts")[:, 0]
+        uneven: Array = np.maximum(alone - even, 0.0) / max(tokens - float(mean[0]), 1.0)
+        return uneven
+
+    def launches(self) -> Array:
+        """Number of operators that the host launches for each stage, [stages]."""
+        graph = of_busiest_rank(self._graph(Group(1.0, 512.0, 512.0)), self._parallelism)
+        return launches(graph, stage_runs(graph, self.stages))
 
     def line(self, share: Share, at: Array) -> Array:
         """Seconds of a share in steps of this many tokens, one per sequence, [stages, nodes]."""
@@ -192,8 +208,7 @@ class PricedShares:
             if share == "joined" and op.operator_class == "attention":
                 share = "whole"
             if op.operator_class not in _OF_GROUPS and all_sampled and later and later_ones[0]:
-                experts = op.operator_class == "moe" or op.name.startswith("moe_")
-                share = "rows" if not read else "experts" if experts else "tokens"
+                share = "rows" if not read else "experts" if of_all_ranks(op) else "tokens"
             shares[place] = share
         return shares
 

@@ -63,6 +63,7 @@ class StepTables:
         self._drafting = drafting
         self._step_s = engine.host_step_s + engine.sampling_s
         self._sequence_s = engine.host_sequence_s
+        self._launch_s, self._graph_tokens = engine.prompt_launch_s, engine.graph_tokens
         self._plain = drafting is None and target.stages == 1
         self._contexts = target.alone.columns
         # of one rank that decodes, by its sequences: seconds of products, by context, and of host
@@ -96,6 +97,8 @@ class StepTables:
         device = self._target.times(ranks)
         if self._drafting:
             device[-1] += self._drafting.seconds(ranks)
+        if self._launch_s and any(rank.prompts for rank in ranks):
+            device = self._target.launched(device, ranks, self._launch_s, self._graph_tokens)
         sequences = 0
         for decodes, _, prompts in ranks:
             running = decodes + len(prompts)
