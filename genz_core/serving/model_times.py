@@ -415,7 +415,10 @@ def _share(op: Op, size: int) -> Share:
         return "groups"  # work for prompts only: an encoder of text, sound or images
     if of_all_ranks(op):
         return "experts"
-    return "tokens" if _alike(apart, together) else "rows"
+    if _alike(apart, together):
+        return "tokens"
+    # an exchange sends tokens of prompts otherwise than decoded ones
+    return "groups" if op.operator_class == "collective" else "rows"
 
 
 def of_all_ranks(op: Op) -> bool:

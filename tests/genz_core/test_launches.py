@@ -1,0 +1,107 @@
+"""Steps with prompts are launched operator by operator; steps that only decode are graphs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import genz_core
+import hardware_db
+import model_registry
+from genz_core.engine import EngineProfile
+from genz_core.serving import Traffic, serve
+from genz_core.serving.simulation.step_price import RankWork
+from genz_core.serving.simulation.step_tables import StepTables
+from genz_core.types import Parallelism, Workload
+
+CAPTURED = EngineProfile("captured")
+LAUNCHED = replace(CAPTURED, prompt_launch_s=60e-6, graph_tokens=100)
+EIGHT = Parallelism(tp=8)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return model_registry.load("meta-llama/Llama-3.1-8B")
+
+
+@pytest.fixture(scope="module")
+def h100():
+    return hardware_db.load("h100-sxm5-80gb")
+
+
+def estimated(model, system, engine, isl, split=EIGHT):
+    load = Workload(1.0, isl, 64.0)
+    return genz_core.estimate(model, system, load, split, engine)
+
+
+def test_a_short_prompt_takes_as_long_as_its_launches(small, h100):
+    """32 layers of nine operators, three at the start and one at the end."""
+    found = estimated(small, h100, LAUNCHED, np.array([200.0, 400.0]))
+    least = 292 * LAUNCHED.prompt_launch_s
+    assert found.ttft_s == pytest.approx(least + LAUNCHED.host_step_s, rel=0.01)
+
+
+def test_a_long_prompt_hides_its_launches(small, h100):
+    plain, launched = (
+        estimated(small, h100, engine, np.array([60_000.0])) for engine in (CAPTURED, LAUNCHED)
+    )
+    assert launched.ttft_s == pytest.approx(plain.ttft_s)
+
+
+def test_captured_steps_launch_nothing(small, h100):
+    """Prompts of few tokens, and every step that only decodes."""
+    plain, launched = (
+        estimated(small, h100, engine, np.array([50.0, 100.0, 101.0]))
+        for engine in (CAPTURED, LAUNCHED)
+    )
+    assert launched.ttft_s[:2] == pytest.approx(plain.ttft_s[:2])
+    assert launched.ttft_s[2] > 2.0 * plain.ttft_s[2]
+    assert launched.tpot_s == pytest.approx(plain.tpot_s)
+
+
+def test_one_at_a_time_in_arrays_served_and_simulated_a_prompt_waits_alike(small, h100):
+    isl = 300.0
+    alone = estimated(small, h100, LAUNCHED, isl).ttft_s[0]
+    beside = estimated(small, h100, LAUNCHED, np.array([isl, 90.0])).ttft_s[0]
+    served = serve(small, h100, Traffic(isl, 64.0, 1.0), EIGHT, LAUNCHED)
+    tables = StepTables.of(small, h100, EIGHT, LAUNCHED)
+    simulated, _ = tables([RankWork(0, 0, [(int(isl), 0)])])
+    assert beside == pytest.approx(alone)
+    assert served.prefill_s[0] == pytest.approx(alone, rel=1e-3)
+    assert simulated == pytest.approx(alone, rel=1e-2)
+
+
+def test_every_stage_of_a_pipeline_launches_its_own(small, h100):
+    split = Parallelism(tp=4, pp=2)
+    whole = estimated(small, h100, LAUNCHED, 300.0, EIGHT).ttft_s[0]
+    staged = estimated(small, h100, LAUNCHED, 300.0, split).ttft_s[0]
+    assert staged == pytest.approx(whole, rel=0.05)
+
+
+def test_a_longer_prompt_never_takes_less(small, h100):
+    isl = np.arange(50.0, 20_000.0, 150.0)
+    assert np.all(np.diff(estimated(small, h100, LAUNCHED, isl).ttft_s) > -1e-9)
+
+
+def test_compiled_steps_of_other_devices_launch_nothing(small):
+    tpu = hardware_db.load("tpu-v6e")
+    plain, launched = (
+        estimated(small, tpu, engine, 300.0, Parallelism(tp=4)) for engine in (CAPTURED, LAUNCHED)
+    )
+    assert launched.ttft_s == pytest.approx(plain.ttft_s)
+
+
+@pytest.mark.parametrize("split", [Parallelism(dp=8), Parallelism(tp=2, dp=4), Parallelism(dp=16)])
+@pytest.mark.parametrize("engine", ["sglang", "vllm", "generic"])
+def test_a_prompt_on_one_of_several_ranks_is_read_as_a_static_batch_of_one(split, engine):
+    """Shared experts run for the rank's own tokens, routed ones for those of all ranks."""
+    model, system = model_registry.load("deepseek-ai/DeepSeek-V3"), hardware_db.load("h200")
+    physics = replace(hardware_db.load_engine(engine), measurements=None, neighbours=None)
+    split = replace(split, ep=split.dp * split.tp)
+    static = genz_core.estimate(model, system, Workload(1.0, 4000.0, 64.0), split, physics)
+    served = serve(model, system, Traffic(4000.0, 64.0, 1.0), split, physics)
+    assert served.prefill_s[0] == pytest.approx(static.ttft_s[0], rel=1e-3)
+    assert served.ttft_s[0] >= served.prefill_s[0]
+    assert served.tpot_s[0] == pytest.approx(static.tpot_s[0], rel=1e-2)
