@@ -39,12 +39,11 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     degrees += f", {s.redundant_experts} redundant experts" if s.redundant_experts else ""
     precision, makes = resolved.model.precision, generates(resolved.model)
     kinds = dict.fromkeys([precision.weight("default"), *precision.weights.values()])
-    plural = "s" if devices > 1 else ""
     heard = sound_seconds(resolved.model, s)
     read = f"{heard:g} s of sound in" if heard else f"{quantities.count(s.isl)} tokens in"
     cache, made = f", KV cache {plain(precision.kv)}", f", {quantities.count(s.osl)} out"
     words = [
-        f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
+        quantities.counted(devices, "device") + (f" ({degrees})" if degrees else ""),
         f"weights {plain(' + '.join(kinds))}{cache if makes else ''}",
         f"engine {plain(f'{resolved.engine.name} {resolved.scenario.engine_version}'.strip())}",
         f"batch {s.batch}, {read}{made if makes else ''}",

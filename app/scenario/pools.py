@@ -260,7 +260,7 @@ def balance_sentence(found: Balance) -> str:
     return (
         f"{found.prefill_per_decode:.3g} prefill workers match one decode worker; with "
         f"{found.prefill_workers} and {found.decode_workers} the {found.slower} pool is the "
-        f"bottleneck: at most {found.requests_per_s:.3g} requests/s (closed form)"
+        f"bottleneck: at most {quantities.request_rate(found.requests_per_s, 3)} (closed form)"
     )
 
 

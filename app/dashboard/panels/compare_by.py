@@ -16,9 +16,10 @@ from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table, each_answered, pick, say_each
 from app.decide import comparison as model
 from app.decide.comparison import AXES, HEADLINES, USE_CASES
-from app.decide.loads import load_words, under_load
+from app.decide.loads import under_load
 from app.decide.measured_versions import measured_of, usual_versions
 from app.scenario import intervals
+from app.scenario.description import load_words
 from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import Ranged
 from app.scenario.served_rows import as_calibrated, completed

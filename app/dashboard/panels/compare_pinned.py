@@ -12,8 +12,8 @@ from app.dashboard.load_curves import as_batch, batches_words, one_load
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table, each_answered
-from app.decide.loads import load_words
 from app.scenario import intervals, summary
+from app.scenario.description import load_words
 from app.scenario.encoder_figures import of_kind, phases_of
 from app.scenario.intervals import Ranged
 from app.scenario.setup import Setup, setup_from

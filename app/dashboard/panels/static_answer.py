@@ -14,8 +14,8 @@ from app.dashboard import caches, explanations, export
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import card
-from app.decide.loads import load_words
 from app.scenario import intervals
+from app.scenario.description import load_words
 from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import Ranged
 from app.scenario.memory_rows import offloaded_bytes

@@ -17,11 +17,12 @@ from app.charts import style
 from app.cli import cli
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
-from app.decide.loads import load_words, under_load
+from app.decide.loads import under_load
 from app.decide.sensitivity import FIGURES, RESOURCES, ridges, scaled, sensitivities
 from app.decide.sensitivity_rows import sentences
 from app.planning.targets import parse_targets
 from app.question.question import Question
+from app.scenario.description import load_words
 from app.scenario.scenario import estimate_resolved, resolve
 from genz_core.errors import InvalidValue
 from hardware_db.memory_stacks import generations
@@ -148,7 +149,7 @@ def test_a_load_is_served_and_says_so():
     batch = SCENARIOS["dense"]
     loaded = under_load(batch)
     assert (loaded.concurrency, loaded.batch, under_load(loaded)) == (16, 1, loaded)
-    assert [load_words(q) for q in (batch, loaded)] == ["batch 16", "16 users in a closed loop"]
+    assert [load_words(q) for q in (batch, loaded)] == ["batch 16", "16 users"]
     static, users = (sensitivity.figures(resolve(one)) for one in (batch, loaded))
     assert users["ttft_s"] < static["ttft_s"], "users of a steady loop do not come all at once"
 

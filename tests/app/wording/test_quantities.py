@@ -97,3 +97,11 @@ def test_a_rate_of_requests_has_no_exponent_and_one_request_is_one():
     rates = {1.0: "1 request/s", 2.5: "2.5 requests/s", 12000.0: "12,000 requests/s"}
     assert {rate: quantities.request_rate(rate) for rate in rates} == rates
     assert quantities.request_rate(1234.5, 3) == "1,230 requests/s"
+    assert quantities.request_rate(1.00001) == "1 request/s", "as many as are shown"
+
+
+def test_one_of_a_kind_is_singular_and_more_are_not():
+    assert [quantities.counted(many, "user") for many in (1, 2048)] == ["1 user", "2,048 users"]
+    assert [quantities.counted(text, "user") for text in ("1", "2k")] == ["1 user", "2k users"]
+    loads = {"batch": "batch 8", "concurrency": "8 users", "rate": "8 requests/s"}
+    assert {kind: quantities.load(kind, 8) for kind in loads} == loads
