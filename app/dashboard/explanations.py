@@ -16,8 +16,9 @@ from app.dashboard.page_texts import page_text
 from app.planning.options import stated
 from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
-from app.scenario.encoder_figures import of_kind, phases_of
+from app.scenario.encoder_figures import of_kind
 from app.scenario.inputs import SIZE, sound_seconds
+from app.scenario.levers import phases_of
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
@@ -59,12 +60,12 @@ def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     """The formulas of the cards' figures with numbers put in, as Markdown."""
     s, m, model = setup.scenario, estimate.memory, resolved.model
     sums = {}
-    for phase in phases_of(model):
+    for phase in phases_of(estimate):
         parts = parts_of(step_of(estimate, phase))
         sums[phase] = " + ".join(f"{n} {quantities.seconds(v)}" for n, v in parts.items() if v)
-    told = {"s": s, "one": estimate, "last": s.isl + max(s.osl - 2, 0), **sums}
-    makes = generates(model)
-    latencies = page_text("formulas", **told) if makes else page_text("formulas of a pass", **told)
+    told = {"s": s, "one": estimate, "last": s.isl + s.osl - 2, **sums}
+    several = "formulas" if "decode" in sums else "formulas of one token"
+    latencies = page_text(several if generates(model) else "formulas of a pass", **told)
     peaks, fraction = peak_words(resolved.system), resolved.engine.memory_fraction
     memory = page_text("formulas of memory", m=m, fraction=fraction, peaks=peaks)
     return f"{latencies}\n\n{memory}"
@@ -111,11 +112,9 @@ def trust(estimate: Estimate) -> str:
     """The 80 % intervals of the latencies, and whose constants priced the operators."""
     of_figure = intervals.of_batch(estimate)
     words = []
-    labels = {name: COLUMNS[name].head for name in ("ttft_s", "tpot_s")}
-    if not generates(estimate.model):
-        labels = {"ttft_s": COLUMNS["latency_s"].head}
-    for name, label in labels.items():
+    heads = ("ttft_s", "tpot_s") if generates(estimate.model) else ("latency_s",)
+    for _, name, head in zip(phases_of(estimate), ("ttft_s", "tpot_s"), heads, strict=False):
         points = f" ({interval.points:,} held-out points)" if (interval := of_figure[name]) else ""
-        words.append(f"{label} {intervals.latency(estimate, name).trust}{points}")
+        words.append(f"{COLUMNS[head].head} {intervals.latency(estimate, name).trust}{points}")
     profile = plain(summary.profile_words(estimate))
     return f"80 % intervals: {'; '.join(words)}. Latency profile {profile}."

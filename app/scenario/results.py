@@ -215,6 +215,8 @@ def _figures(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _latency(row: Mapping[str, Any], name: str) -> str:
     words = quantities.seconds(row[name])
+    if math.isnan(row[name]):
+        return words
     if f"bound_{name}" in row:
         words += f", bound {quantities.seconds(row[f'bound_{name}'])}"
     low, high = ends(name)
