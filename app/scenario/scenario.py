@@ -215,6 +215,21 @@ def _told(engine: EngineProfile, question: Question, system: System) -> EnginePr
     return engine
 
 
+def moved(resolved: Resolved, system: System) -> Resolved:
+    """A deployment on another system, with the defaults that its server chooses by the memory of a
+    device there; settings of the question override them.
+    """
+    profile, question = resolved.profile, resolved.scenario
+    server = as_server(profile, system)
+    if server is profile:  # it chooses nothing
+        return replace(resolved, system=system)
+    names = {name for start in profile.on_start for name in start.on(system.memory_bytes)}
+    if question.kind == "batch":
+        names &= {"chunk_tokens"}  # the others are those of a server
+    engine = replace(resolved.engine, **{name: getattr(server, name) for name in names})
+    return replace(resolved, system=system, engine=told(engine, question, system))
+
+
 def rent_of(price: Any, system: System) -> float | None:
     """Rent of a device of a system [USD per hour] given by a question, None for none.
 
