@@ -58,16 +58,21 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
 
 def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     """The formulas of the cards' figures with numbers put in, as Markdown."""
-    s, m, model = setup.scenario, estimate.memory, resolved.model
+    s = setup.scenario
+    held = caches.priced(replace(setup, if_fitted=False)).memory  # of the device as it is
     sums = {}
     for phase in phases_of(estimate):
         parts = parts_of(step_of(estimate, phase))
         sums[phase] = " + ".join(f"{n} {quantities.seconds(v)}" for n, v in parts.items() if v)
     told = {"s": s, "one": estimate, "last": s.isl + s.osl - 2, **sums}
-    several = "formulas" if "decode" in sums else "formulas of one token"
-    latencies = page_text(several if generates(model) else "formulas of a pass", **told)
+    if "decode" in sums:
+        latencies = page_text("formulas", **told)
+    elif generates(resolved.model):
+        latencies = page_text("formulas of one token", **told)
+    else:
+        latencies = page_text("formulas of a pass", **told)
     peaks, fraction = peak_words(resolved.system), resolved.engine.memory_fraction
-    memory = page_text("formulas of memory", m=m, fraction=fraction, peaks=peaks)
+    memory = page_text("formulas of memory", m=held, fraction=fraction, peaks=peaks)
     return f"{latencies}\n\n{memory}"
 
 

@@ -142,10 +142,12 @@ def count(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A fraction as percent: "43 %"; small ones keep a digit."""
+    """A fraction as percent: "43 %"; small ones keep a digit, large ones three: "21,200 %"."""
     if not math.isfinite(share):
         return "–"
     value = share * 100
+    if abs(value) >= 1000:
+        return f"{digits(value)} %"
     return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
 
 

@@ -45,6 +45,11 @@ def test_three_digits_are_within_half_a_percent(value: float):
     assert float(quantities.digits(value).replace(",", "")) == pytest.approx(value, rel=5e-3)
 
 
+def test_a_share_has_no_more_digits_than_one_reads():
+    shares = {0.0123: "1.2 %", 0.43: "43 %", 6.04: "604 %", 212296.43: "21,200,000 %"}
+    assert {share: quantities.percent(share) for share in shares} == shares
+
+
 @given(st.floats(1e-9, 7000))
 def test_a_latency_can_be_read_back(value: float):
     number, unit = quantities.seconds(value).split()
