@@ -110,7 +110,7 @@ def _priced(
     row |= {"status": priced["status"], "message": priced["message"]}
     runs = priced["status"] == "ok"
     row |= {name: priced.get(name) if runs else None for name in _FIGURES}
-    if isinstance(found, results.Estimate):
+    if isinstance(found, results.Estimate) and found.engine_estimate.valid.all():
         for phase in ("prefill", "decode"):
             row[f"{phase}_bound_by"] = _binds(found, phase)
     return row

@@ -63,6 +63,7 @@ def estimate(
         _print_step(mixed_step.document(resolved, groups, step), form)
         return
     found = results.estimate(asked, on_error="status")
+    results.refuse_alone(found)
     if isinstance(found, results.Estimate) and found.scalar:
         _print(found, form)
     else:
