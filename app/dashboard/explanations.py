@@ -47,7 +47,7 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
         quantities.counted(devices, "device") + (f" ({degrees})" if degrees else ""),
         f"weights {plain(' + '.join(kinds))}{cache if makes else ''}",
         f"engine {plain(f'{resolved.engine.name} {resolved.scenario.engine_version}'.strip())}",
-        f"batch {s.batch}, {read}{made if makes else ''}",
+        f"batch {s.batch:,}, {read}{made if makes else ''}",
     ]
     if s.images:
         words.append(f"{s.images} images of {s.image_size or SIZE} pixels in each")

@@ -35,7 +35,7 @@ _LATENCIES: Mapping[str, str] = {
     "latency_s": "Time of one pass over the input of the whole batch.",
 }
 #: Below the card of a TPOT that there is not.
-ONE_TOKEN = "no TPOT: only one output token"
+ONE_TOKEN = "only one output token"
 Answer = tuple[dict[str, Figure], pd.DataFrame]
 
 

@@ -188,7 +188,7 @@ def test_where_a_single_token_is_made_the_prefill_is_explained_and_no_decode_ste
 
 def test_a_static_batch_of_a_single_token_has_neither_a_tpot_nor_a_decode_step():
     cards = {one.label: one for one in shown("answer", osl=1, batch=4).metric}
-    assert cards["TPOT"].value == "–" and "only one output token" in cards["TPOT"].delta
+    assert (cards["TPOT"].value, cards["TPOT"].delta) == ("–", "only one output token")
     (phase,) = (one for one in shown("explain", osl=1, batch=4).segmented_control
                 if one.label == "Phase")  # fmt: skip
     assert phase.options == ["prefill"]
