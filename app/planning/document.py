@@ -102,14 +102,8 @@ def _demand(answer: Answer) -> dict[str, Any]:
     query = answer.found.query
     q, trace = query.question, demand.trace_of(query)
     lengths = {"isl": q.isl, "osl": q.osl, "length_ratio": q.length_ratio}
-    named = {"trace": trace.name} if trace else {}
-    return {
-        q.kind: getattr(q, q.kind),
-        **lengths,
-        **sharing.shares(q),
-        **named,
-        "words": demand.words(query),
-    }
+    named = {"words": demand.words(query), **({"trace": trace.name} if trace else {})}
+    return {q.kind: getattr(q, q.kind), **lengths, **sharing.shares(q), **named}
 
 
 def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits:
         quantities.size(float(memory.total_bytes[0]) - moved),
         f"{quantities.size(moved)} offloaded"
         if moved and held
-        else f"{'fits in' if held else 'exceeds'} {quantities.size(memory.usable_bytes)} "
+        else f"{'fits in' if held else 'over'} {quantities.size(memory.usable_bytes)} "
         f"of {quantities.size(memory.capacity_bytes)}",
         page_text("memory per device", both=quantities.two_gigabytes(memory.capacity_bytes)),
         alarming=not held,
