@@ -102,6 +102,7 @@ def _priced(
         raise InvalidValue("a study prices one batch per combination: give numbers, not lists")
     try:
         found = results.estimate(question, "status")
+        results.refuse_alone(found)
     except RidgelineError as refusal:
         if isinstance(refusal, (InvalidValue, UnknownName)):
             raise
@@ -110,7 +111,7 @@ def _priced(
     row |= {"status": priced["status"], "message": priced["message"]}
     runs = priced["status"] == "ok"
     row |= {name: priced.get(name) if runs else None for name in _FIGURES}
-    if isinstance(found, results.Estimate) and found.engine_estimate.valid.all():
+    if isinstance(found, results.Estimate):
         for phase in ("prefill", "decode"):
             row[f"{phase}_bound_by"] = _binds(found, phase)
     return row

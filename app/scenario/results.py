@@ -313,8 +313,8 @@ def serve(query: Query, on_error: OnError = "raise") -> Served:
 
 
 def refuse_alone(found: Estimate | Served) -> None:
-    """Refuse a single question that cannot run or means nothing, as the command line does; one that
-    lacks only memory has times to print.
+    """Refuse a single question that cannot run or means nothing; one that lacks only memory has
+    times to show.
     """
     if found.scalar:
         _refuse(found, ignored=(OUT_OF_MEMORY,))
