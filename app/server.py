@@ -20,8 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
-from mimetypes import guess_type
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -104,7 +103,8 @@ class StyledPage:
     where it stays.
 
     The page is recognised by its ETag, which is made of a file's time and size, and by an address
-    that is not one of a script. It is sent uncompressed and whole, with an ETag of its own.
+    without the ending of another kind of file. It is sent uncompressed and whole, with an ETag of
+    its own.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -122,8 +122,8 @@ class StyledPage:
             nonlocal replaced
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                kind, _ = guess_type(scope["path"])
-                replaced = kind in (None, "text/html") and headers.get("ETag") == self.unstyled
+                page = PurePosixPath(scope["path"]).suffix in ("", ".html")
+                replaced = page and headers.get("ETag") == self.unstyled
                 if replaced:
                     await self.answer(scope, headers, send)
             if not replaced:

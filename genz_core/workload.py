@@ -125,18 +125,15 @@ class Estimate:
 
     @property
     def tpot_s(self) -> Array:
-        """Mean time per output token [s]: that of a decode step, less with accepted draft tokens.
-
-        NaN for an encoder, which generates none.
+        """Mean time per output token after the first [s]: that of a decode step, less with accepted
+        draft tokens; NaN where there is none, for one output token and for an encoder.
         """
-        return self._masked(self.decode.total_s * self._steps_per_token, generated=True)
+        return self._after_first(self._per_token(self.decode.total_s))
 
     @property
     def e2e_s(self) -> Array:
         """Time of the whole batch, ttft + tpot * (osl - 1) [s]; for an encoder, its single pass."""
-        if not generates(self.model):
-            return self.ttft_s
-        return self.ttft_s + self.tpot_s * (np.asarray(self.workload.osl) - 1.0)
+        return self._until_last(self.ttft_s, self.tpot_s)
 
     @property
     def output_tokens_per_s(self) -> Array:
@@ -168,9 +165,19 @@ class Estimate:
         return self._masked(self.prefill.bound_total_s * self._first_passes)
 
     @property
+    def bound_decode_step_s(self) -> Array:
+        """Least time of the mean decode step [s], also where none runs; NaN for an encoder."""
+        return self._per_token(self.decode.bound_total_s)
+
+    @property
     def bound_tpot_s(self) -> Array:
-        """Least mean time per token [s]; NaN for an encoder."""
-        return self._masked(self.decode.bound_total_s * self._steps_per_token, generated=True)
+        """Least mean time per output token after the first [s]; NaN where there is none."""
+        return self._after_first(self.bound_decode_step_s)
+
+    @property
+    def bound_e2e_s(self) -> Array:
+        """Least time of the whole batch [s]."""
+        return self._until_last(self.bound_ttft_s, self.bound_tpot_s)
 
     def __repr__(self) -> str:
         figures = (
@@ -192,13 +199,23 @@ class Estimate:
         return np.ones_like(osl) if refined is None else refined.passes(osl)[0]
 
     @property
-    def _steps_per_token(self) -> Array:
-        return steps_per_token(self.model, self.workload.osl)
+    def _gaps(self) -> Array:
+        """Gaps between the output tokens of a sequence."""
+        return np.asarray(self.workload.osl) - 1.0
 
-    def _masked(self, values: Array, *, generated: bool = False) -> Array:
-        """The values, NaN for configurations without.  generated: figures of generated tokens."""
-        has = self.valid if not generated or generates(self.model) else np.zeros_like(self.valid)
-        return np.where(has, values, np.nan)
+    def _per_token(self, step_s: Array) -> Array:
+        each = step_s * steps_per_token(self.model, self.workload.osl)
+        return self._masked(each) if generates(self.model) else np.full_like(each, np.nan)
+
+    def _after_first(self, token_s: Array) -> Array:
+        return np.where(self._gaps > 0.0, token_s, np.nan)
+
+    def _until_last(self, first_s: Array, token_s: Array) -> Array:
+        return first_s + np.where(self._gaps > 0.0, token_s * self._gaps, 0.0)
+
+    def _masked(self, values: Array) -> Array:
+        """The values, NaN for configurations that have no times."""
+        return np.where(self.valid, values, np.nan)
 
 
 def estimate(

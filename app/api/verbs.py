@@ -21,7 +21,7 @@ from app.question.extras import extras_of
 from app.question.parameters import PARAMETERS
 from app.question.query import Query, ask, read
 from app.scenario import results
-from app.scenario.encoder_figures import phases_of
+from app.scenario.levers import phases_of
 from app.scenario.summary import operator_rows
 from genz_core.errors import InvalidValue
 
@@ -83,7 +83,7 @@ def estimate(body: Body) -> dict[str, Any]:
         if isinstance(found, results.Served) or not found.scalar:
             raise InvalidValue("operators need a single static batch: give numbers, not lists")
         priced = found.engine_estimate
-        steps = {phase: getattr(priced, phase) for phase in phases_of(priced.model)}
+        steps = {phase: getattr(priced, phase) for phase in phases_of(priced)}
         rows[0]["operators"] = {phase: operator_rows(step) for phase, step in steps.items()}
     return {"rows": rows}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.question.load import Load
+from app.wording import quantities
 from profilers.serving_results import ServingMeasurement
 
 #: Clients that send all requests at once by default, without recording that they did.
@@ -50,7 +51,7 @@ class RunLoad(Load):
         if not self.isl or not self.osl:
             lengths = f"{self.isl or self.osl:,.0f} tokens"
         if self.rate:
-            return f"{self.rate:g} requests/s, {lengths}"
+            return f"{quantities.request_rate(self.rate)}, {lengths}"
         return f"concurrency {self.users:g}, {lengths}"
 
     @property

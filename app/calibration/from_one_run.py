@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 
 from app.question.question import Question
 from app.question.validity import drafts, has_pool
+from app.scenario.description import load_words
 from app.scenario.scenario import Resolved
 from app.simulation import offered_load, rows
 from app.simulation.run import Run, run
@@ -144,10 +145,6 @@ def beside(fitted: StepFit, measured: Mapping[str, float]) -> list[dict[str, Any
 
 
 def _words(question: Question, count: int) -> str:
-    asked = "a trace"
-    if question.kind != "trace":
-        q = question
-        asked = f"concurrency {q.concurrency}" if q.concurrency else f"{q.rate:g} requests/s"
     own = question.trace or question.lengths
     lengths = "" if own else f" of {question.isl}/{question.osl} tokens"
-    return f"{asked}: {count:,} requests{lengths}"
+    return f"{load_words(question)}: {count:,} requests{lengths}"

@@ -2,6 +2,7 @@
 
 import datetime
 import statistics
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -17,6 +18,9 @@ FIGURES = {
     "E2E mean (ms)": "e2e_mean_s",
     "output tokens/s": "output_tokens_per_s",
 }
+
+
+_users = partial(quantities.counted, thing="user")
 
 
 def rows(found: OwnServer) -> list[dict[str, Any]]:
@@ -139,10 +143,6 @@ def _cell(row: dict[str, Any]) -> str:
     figures = (quantities.digits(row[name] * factor) for name in ("measured", "simulated"))
     error = "calibrated" if row["calibrated"] else f"{row['error']:+.0%}"
     return " / ".join(figures) + f", {error}"
-
-
-def _users(count: int) -> str:
-    return f"{count} user" + ("s" if count > 1 else "")
 
 
 def _between(most: int, ratio: float) -> str:

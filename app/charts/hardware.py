@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from app.charts.figure import Figure
 from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import dots, flops_words, log_axis
-from app.charts.style import LOOKS, Look, blank
+from app.charts.style import Look, blank
+from app.wording.looks import LOOKS
 from genz_core.systems import System
 
 #: Name of each kind of system, and its symbol.

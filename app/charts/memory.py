@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace
 from app.charts.parts import corner_words, inside
-from app.charts.style import BUTTONS, LOOKS, Look, blank
+from app.charts.style import BUTTONS, Look, blank
 from app.wording import quantities
+from app.wording.looks import LOOKS
 from app.wording.quantities import GIGABYTE
 
 #: Name of the limit if a second memory takes what does not fit in the first.

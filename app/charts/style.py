@@ -12,10 +12,10 @@ from typing import Any
 
 from app.charts.figure import Figure
 from app.charts.labels import NARROWEST, width
+from app.wording.looks import LOOKS
 from hardware_db import yaml_document
 
 _HERE = Path(__file__).parent
-LOOKS = yaml_document.read(_HERE / "looks.yaml")
 #: Names of operator classes in stacking and colour order.
 CLASS_NAMES: Mapping[str, str] = LOOKS["operator classes"]
 CLASSES = tuple(CLASS_NAMES)

@@ -16,8 +16,8 @@ from app.answers.columns import COLUMNS
 from app.charts.style import KIND_NAMES
 from app.dashboard.widgets import draw_table
 from app.scenario import intervals
-from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import Ranged
+from app.scenario.levers import phases_of
 from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.markdown import unbroken
@@ -197,7 +197,7 @@ def class_times(estimate: Estimate) -> dict[str, Ranged]:
     """The time of each step of an estimate by operator class, of those that take any."""
     return {
         f"{phase}: {words}": times[kind]
-        for phase in phases_of(estimate.model)
+        for phase in phases_of(estimate)
         for times in [intervals.by_class(step_of(estimate, phase))]
         for kind, words in KIND_NAMES.items()
         if kind in times and times[kind].value

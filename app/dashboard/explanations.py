@@ -16,8 +16,9 @@ from app.dashboard.page_texts import page_text
 from app.planning.options import stated
 from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
-from app.scenario.encoder_figures import of_kind, phases_of
+from app.scenario.encoder_figures import of_kind
 from app.scenario.inputs import SIZE, sound_seconds
+from app.scenario.levers import phases_of
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
@@ -39,15 +40,14 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     degrees += f", {s.redundant_experts} redundant experts" if s.redundant_experts else ""
     precision, makes = resolved.model.precision, generates(resolved.model)
     kinds = dict.fromkeys([precision.weight("default"), *precision.weights.values()])
-    plural = "s" if devices > 1 else ""
     heard = sound_seconds(resolved.model, s)
     read = f"{heard:g} s of sound in" if heard else f"{quantities.count(s.isl)} tokens in"
     cache, made = f", KV cache {plain(precision.kv)}", f", {quantities.count(s.osl)} out"
     words = [
-        f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
+        quantities.counted(devices, "device") + (f" ({degrees})" if degrees else ""),
         f"weights {plain(' + '.join(kinds))}{cache if makes else ''}",
         f"engine {plain(f'{resolved.engine.name} {resolved.scenario.engine_version}'.strip())}",
-        f"batch {s.batch}, {read}{made if makes else ''}",
+        f"batch {s.batch:,}, {read}{made if makes else ''}",
     ]
     if s.images:
         words.append(f"{s.images} images of {s.image_size or SIZE} pixels in each")
@@ -58,16 +58,21 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
 
 def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     """The formulas of the cards' figures with numbers put in, as Markdown."""
-    s, m, model = setup.scenario, estimate.memory, resolved.model
+    s = setup.scenario
+    held = caches.priced(replace(setup, if_fitted=False)).memory  # of the device as it is
     sums = {}
-    for phase in phases_of(model):
+    for phase in phases_of(estimate):
         parts = parts_of(step_of(estimate, phase))
         sums[phase] = " + ".join(f"{n} {quantities.seconds(v)}" for n, v in parts.items() if v)
-    told = {"s": s, "one": estimate, "last": s.isl + max(s.osl - 2, 0), **sums}
-    makes = generates(model)
-    latencies = page_text("formulas", **told) if makes else page_text("formulas of a pass", **told)
+    told = {"s": s, "one": estimate, "last": s.isl + s.osl - 2, **sums}
+    if "decode" in sums:
+        latencies = page_text("formulas", **told)
+    elif generates(resolved.model):
+        latencies = page_text("formulas of one token", **told)
+    else:
+        latencies = page_text("formulas of a pass", **told)
     peaks, fraction = peak_words(resolved.system), resolved.engine.memory_fraction
-    memory = page_text("formulas of memory", m=m, fraction=fraction, peaks=peaks)
+    memory = page_text("formulas of memory", m=held, fraction=fraction, peaks=peaks)
     return f"{latencies}\n\n{memory}"
 
 
@@ -112,11 +117,9 @@ def trust(estimate: Estimate) -> str:
     """The 80 % intervals of the latencies, and whose constants priced the operators."""
     of_figure = intervals.of_batch(estimate)
     words = []
-    labels = {name: COLUMNS[name].head for name in ("ttft_s", "tpot_s")}
-    if not generates(estimate.model):
-        labels = {"ttft_s": COLUMNS["latency_s"].head}
-    for name, label in labels.items():
+    heads = ("ttft_s", "tpot_s") if generates(estimate.model) else ("latency_s",)
+    for _, name, head in zip(phases_of(estimate), ("ttft_s", "tpot_s"), heads, strict=False):
         points = f" ({interval.points:,} held-out points)" if (interval := of_figure[name]) else ""
-        words.append(f"{label} {intervals.latency(estimate, name).trust}{points}")
+        words.append(f"{COLUMNS[head].head} {intervals.latency(estimate, name).trust}{points}")
     profile = plain(summary.profile_words(estimate))
     return f"80 % intervals: {'; '.join(words)}. Latency profile {profile}."

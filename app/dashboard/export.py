@@ -9,7 +9,6 @@ import functools
 import html as html_module
 import importlib.util
 import json
-import mimetypes
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +38,8 @@ _KINDS = ("svg", "pdf", "png")
 PRINT_WIDTH, _SMALLEST = 400, 10
 #: Space around the footer's text [px].
 _EDGES = 12
+#: Type of every saved file: browsers keep its name as it is, and open none.
+_SAVED = "application/octet-stream"
 _UNUSED_BUTTONS = ("lasso2d", "autoScale2d")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 #: No script from another host, and a proxy that does not exist, because a browser contacts its
@@ -234,9 +235,8 @@ def save_button(
     data: its content, or what makes it at the click.  key: "save" and the file unless given.
     more: arguments of `st.download_button`.
     """
-    mime, _ = mimetypes.guess_type(file)
     key = key or f"save {file}"
-    st.download_button(label, data, file, mime, key=key, on_click="ignore", icon=icon, **more)
+    st.download_button(label, data, file, _SAVED, key=key, on_click="ignore", icon=icon, **more)
 
 
 _save = functools.partial(save_button, icon=None)

@@ -16,8 +16,8 @@ from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import completed, figures_of, served
 from app.scenario.setup import Setup
+from app.wording import quantities
 from app.wording.markdown import plain
-from app.wording.quantities import request_rate
 from genz_core.errors import RidgelineError
 from genz_core.limits import short
 from genz_core.serving import ServingEstimate
@@ -28,6 +28,11 @@ _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.
 _CONCURRENCIES: Array = np.exp2(np.arange(13))
 #: Loads priced together between one that meets the targets and one that does not.
 _REFINED = 33
+#: Users over running requests up to which all run: the tolerance of the figures.
+_ALL_RUN = 1.001
+#: Share of further users that run below which others wait, where the first user's request is only
+#: partly among the running: the limit then lies in the lower half of a step of the curve.
+_STILL_RUN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,8 @@ class Load:
 
     @property
     def words(self) -> str:
-        """ "64 users" or "3.2 requests/s"."""
-        if self.name == "concurrency":
-            return f"{self.value:,.0f} user{'s' if self.value > 1 else ''}"
-        return request_rate(self.value)
+        """As `app.wording.quantities.load`."""
+        return quantities.load(self.name, self.value)
 
 
 def load_of(setup: Setup) -> Load:
@@ -235,13 +238,13 @@ def _waits(table: pd.DataFrame) -> pd.Series:
     """The numbers of users, from one on, at which requests wait for others to end.
 
     With a prefill pool, where a request runs only after its prompt was read elsewhere, those at
-    which fewer than half as many run of further users as of the first.
+    which less than `_STILL_RUN` as many run of further users as of the first.
     """
     users, running = table["concurrency"], table["running"]
     of_one = float(running.iloc[0] / users.iloc[0])
-    if of_one >= 1 / 1.001:
-        return users > running * 1.001
-    return running.diff() < 0.5 * of_one * users.diff()
+    if of_one >= 1 / _ALL_RUN:
+        return users > running * _ALL_RUN
+    return running.diff() < _STILL_RUN * of_one * users.diff()
 
 
 def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
@@ -257,6 +260,6 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
     if len(full):
         highest = float(full["rate"].iloc[0] / full["utilisation"].iloc[0])
         last = table.loc[table["status"] != "overloaded", name].max()
-        rates = {"highest": request_rate(highest, 3), "last": short(last, 3)}
+        rates = {"highest": quantities.request_rate(highest, 3), "last": short(last, 3)}
         sentences.append(page_text("overloaded", **rates))
     return sentences

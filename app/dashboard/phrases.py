@@ -19,6 +19,7 @@ from app.question import literals
 from app.question.parameters import PARAMETERS
 from app.question.question import LOADS, STANDARD
 from app.scenario.setup import Setup
+from app.wording.quantities import counted
 from genz_core.errors import InvalidValue
 
 #: Default number of users.
@@ -135,7 +136,7 @@ def _shown(key: str, texts: Mapping[str, str]) -> str:
         return texts.get("target", "")
     ((name, text),) = texts.items()
     if name == "concurrency":
-        return f"{text} user{'' if text == '1' else 's'}"
+        return counted(text, "user")
     return {"rate": f"{text}/s", "batch": f"batch {text}", "trace": "trace"}[name]
 
 

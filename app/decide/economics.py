@@ -9,7 +9,6 @@ import numpy as np
 
 from app.answers.table import finite
 from app.decide.account import Account, Beside, beside, hourly_usd, power_caps, with_measured
-from app.decide.loads import load_words
 from app.decide.operation import Operation, operation
 from app.question.decisions import Prices
 from app.question.hours import day_of
@@ -17,6 +16,7 @@ from app.question.parameters import names_of
 from app.question.query import Query
 from app.question.question import Question
 from app.scenario import served_rows
+from app.scenario.description import load_words
 from app.scenario.gate import refuse_impossible
 from genz_core.economics import (
     break_even_rate,

@@ -25,7 +25,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{named['model']} on {running['devices']} x {named['system']}, {named['engine']}, "
         f"{named['load']}: "
-        f"{running['requests_per_s']:.3g} requests/s a replica, "
+        f"{quantities.request_rate(running['requests_per_s'], 3)} a replica, "
         f"{quantities.percent(running['prefill_share'])} of its time on prompts"
     )
     if running["status"] != "ok":
@@ -51,7 +51,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
             )
         if api := found["api"]:
             rate = api["break_even_requests_per_s"]
-            yield f"  cheaper than the API from {rate:.3g} requests/s on"
+            yield f"  cheaper than the API from {quantities.request_rate(rate, 3)} on"
     if not named["ways"]:
         yield "no cost: state a price of a device-hour, or a capex"
     if energy["power_w"]:

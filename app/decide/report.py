@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import yaml
@@ -20,19 +21,20 @@ from app.planning.manifests.bundle import archive, bundle
 from app.planning.plan_text import chance, none_words, priced_words, ranked_words, short
 from app.planning.targets import FIGURES
 from app.wording import quantities
+from app.wording.looks import LOOKS
 from app.wording.markdown import capital
 from genz_core.errors import InvalidValue
 from profilers.report_text import markdown_table
 
 Named = Mapping[str, Any]
-_STYLE = (
-    "body{font:15px/1.5 Helvetica,Arial,sans-serif;color:#1b232e;max-width:820px;margin:2rem auto;"
+_STYLE = Template(
+    "body{font:15px/1.5 Helvetica,Arial,sans-serif;color:$ink;max-width:820px;margin:2rem auto;"
     "padding:0 1rem}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:1.6rem}"
     "table{border-collapse:collapse;font-size:13px;display:block;overflow-x:auto}"
-    "td,th{border-bottom:1px solid #d9dee5;padding:4px 8px;text-align:left;white-space:nowrap}"
-    "pre{background:#f3f5f8;padding:.7rem;white-space:pre-wrap;word-break:break-word;"
+    "td,th{border-bottom:1px solid $grid;padding:4px 8px;text-align:left;white-space:nowrap}"
+    "pre{background:$panel;padding:.7rem;white-space:pre-wrap;word-break:break-word;"
     "font-size:12.5px}svg{width:100%;height:auto}"
-)
+).substitute(LOOKS["light"])
 _CHARTS = (("interactivity", "usd_per_mtok"), ("interactivity", "per_device"))
 _MOST_OTHERS = 12
 #: Endings of the names of exported files.
@@ -81,17 +83,6 @@ def _latency(plan: Named, name: str) -> str:
     return f"{quantities.seconds(plan[name])} [{trust}]"
 
 
-def demand_words(named: Named) -> str:
-    """The requested load and lengths."""
-    demand = named["demand"]
-    load = (
-        quantities.request_rate(demand["rate"])
-        if "rate" in demand
-        else f"{demand['concurrency']:,} open request{'' if demand['concurrency'] == 1 else 's'}"
-    )
-    return f"{load}, {demand['isl']:,} tokens in, {demand['osl']:,} out"
-
-
 def command(named: Named) -> str:
     """The command that asks the same question."""
     words = [option.replace("µs", "us") for option in named["options"]]
@@ -133,7 +124,7 @@ def script(named: Named) -> str:
     """Launch lines of every plan as a shell script that runs the first plan, with the others
     commented out.
     """
-    lines = ["#!/bin/sh", f"# {demand_words(named)}; {', '.join(named['targets']) or 'no targets'}"]
+    lines = ["#!/bin/sh", f"# {_asked(named)}"]
     for at, plan in enumerate(named["plans"], 1):
         mark = "" if at == 1 else "# "
         lines += ["", f"# plan {at}: {headline(plan)}"]
@@ -174,7 +165,7 @@ def html(named: Named, answer: Answer) -> str:
     """A self-contained page with charts: no script, and nothing loaded from elsewhere."""
     drawn = [svg.candidates(points(answer, ACROSS[x], UPWARDS[y])) for x, y in _CHARTS]
     title = f"Plan of {named['model']}"
-    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(_asked(named))}</p>"]
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(_question(named))}</p>"]
     body += [f"<p><b>{escape(line)}</b></p>" for line in _verdict(named)]
     body += [f"<h2>{escape(name)}</h2>{_html_table(rows)}" for name, rows in _tables(named)]
     body += ["<h2>All deployments that run</h2>", *filter(None, drawn)]
@@ -192,7 +183,7 @@ def html(named: Named, answer: Answer) -> str:
 
 def markdown(named: Named) -> str:
     """The report as Markdown, with a Mermaid chart, which code hosts and editors render."""
-    lines = [f"# Plan of {_line(named['model'])}", "", _line(_asked(named)), ""]
+    lines = [f"# Plan of {_line(named['model'])}", "", _line(_question(named)), ""]
     lines += [f"**{_line(line)}**\n" for line in _verdict(named)]
     for name, rows in _tables(named):
         cells = [[_line(_shown(value)) for value in row.values()] for row in rows]
@@ -204,10 +195,11 @@ def markdown(named: Named) -> str:
 
 
 def _asked(named: Named) -> str:
-    targets = ", ".join(named["targets"]) or "no targets"
-    return (
-        f"{demand_words(named)}; {targets}; {priced_words(named)}; ranked by {ranked_words(named)}."
-    )
+    return f"{named['demand']['words']}; {', '.join(named['targets']) or 'no targets'}"
+
+
+def _question(named: Named) -> str:
+    return f"{_asked(named)}; {priced_words(named)}; ranked by {ranked_words(named)}."
 
 
 def _verdict(named: Named) -> Iterable[str]:

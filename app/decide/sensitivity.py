@@ -10,7 +10,7 @@ import numpy as np
 import hardware_db
 from app.answers.column import Column
 from app.answers.columns import COLUMNS
-from app.planning.targets import Target
+from app.planning.targets import Target, judged
 from app.question.validity import has_pool
 from app.scenario.pools import with_systems
 from app.scenario.scenario import Resolved, estimate_resolved
@@ -63,7 +63,10 @@ class Sensitivity:
 
 
 def scaled(resolved: Resolved, resource: str, factor: float) -> Resolved:
-    """A deployment with a resource multiplied.
+    """A deployment with a resource multiplied, as a question with that factor answers.
+
+    More memory may change what a server chooses by it, such as SGLang's share of memory and budget
+    of a step, so that a figure need not change steadily with capacity.
 
     Raises:
         InvalidValue: an unknown resource, or a factor that is not above 0.
@@ -218,7 +221,7 @@ def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
     if not targets or not known <= {"ttft_s", "tpot_s"}:
         raise InvalidValue('give targets on mean latencies, as "ttft < 500ms, tpot < 20ms"')
 
-    now = figures(resolved)
+    now, targets = figures(resolved), judged(targets, resolved.scenario.osl)
 
     def met(changed: Resolved) -> bool:
         found = now if changed is resolved else figures(changed)

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.decide import sensitivity as model
-from app.decide.loads import load_words
 from app.decide.sensitivity import FIGURES, RESOURCES, Ridge
 from app.planning.search import targets_of
 from app.question.query import Query
 from app.scenario import served_rows
+from app.scenario.description import load_words
 from app.scenario.gate import refuse_impossible
 from app.wording import quantities
 

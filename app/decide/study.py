@@ -102,6 +102,7 @@ def _priced(
         raise InvalidValue("a study prices one batch per combination: give numbers, not lists")
     try:
         found = results.estimate(question, "status")
+        results.refuse_alone(found)
     except RidgelineError as refusal:
         if isinstance(refusal, (InvalidValue, UnknownName)):
             raise

@@ -9,11 +9,12 @@ from typing import Any
 from app.decide.candidate_points import Points
 from app.decide.study import Study, label
 from app.wording import quantities
+from app.wording.looks import LOOKS
 
 _WIDE, _HIGH = 720, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 24, 60
-_COLORS = ("#1459c2", "#bc6c11", "#1c9d73", "#9f50a5", "#b09a00", "#697583", "#5a2b83", "#a54925")
-_INK, _FAINT, _ALARM = "#1b232e", "#5f6b7a", "#b3261e"
+_LOOK = LOOKS["light"]
+_COLORS, _INK, _FAINT, _ALARM = (_LOOK[name] for name in ("classes", "ink", "faint", "alarm"))
 #: Most points of a chart; a report is a page, not a data file.
 _MOST = 1500
 #: For a study: width, start and end of its bars, and height of a row.
@@ -76,7 +77,7 @@ def candidates(points: Points) -> str:
     for plan in points.plans:
         parts.append(
             f'<circle cx="{across.place(plan.x):.1f}" cy="{upwards.place(plan.y):.1f}" r="8" '
-            f'fill="none" stroke="#1c7c54" stroke-width="2"/>'
+            f'fill="none" stroke="{_LOOK["good"]}" stroke-width="2"/>'
         )
     title = escape(f"{points.y.words} against {points.x.words}")
     return (
@@ -91,11 +92,11 @@ def _axes(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
     parts = []
     for value in across.ticks():
         x = across.place(value)
-        parts.append(_line(x, _TOP, x, bottom, "#e6eaef"))
+        parts.append(_line(x, _TOP, x, bottom, _LOOK["grid"]))
         parts.append(_text(x, bottom + 15, quantities.digits(value, 2), "middle"))
     for value in upwards.ticks():
         y = upwards.place(value)
-        parts.append(_line(_LEFT, y, right, y, "#e6eaef"))
+        parts.append(_line(_LEFT, y, right, y, _LOOK["grid"]))
         parts.append(_text(_LEFT - 6, y + 4, quantities.digits(value, 3), "end"))
     for place, words in points.x_guides:
         x = across.place(place)
@@ -144,7 +145,7 @@ def study(found: Study) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_STUDY_WIDE} {high}" '
         f'width="{_STUDY_WIDE}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{_STUDY_WIDE}" height="{high}" fill="#ffffff"/>',
+        f'<rect width="{_STUDY_WIDE}" height="{high}" fill="{_LOOK["paper"]}"/>',
         _text(16, 24, found.title, color=_INK, size=16),
         _text(_LABELS, 44, _STUDY_HEAD, color=_INK),
     ]
@@ -173,14 +174,14 @@ def fleet(named: Mapping[str, Any]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_FLEET_WIDE} {high}" '
         f'width="{_FLEET_WIDE}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{_FLEET_WIDE}" height="{high}" fill="#ffffff"/>',
+        f'<rect width="{_FLEET_WIDE}" height="{high}" fill="{_LOOK["paper"]}"/>',
         _text(16, 24, f"{named['title']}: devices of the machines in use", color=_INK, size=16),
     ]
     for at, (kind, slots) in enumerate(lines):
         y = _STUDY_TOP + _ROW * at
         parts.append(_text(16, y + 14, f"{kind['name']} ({kind['system']})", color=_INK))
         held = [colors[slot["name"]] for slot in slots for _ in range(slot["devices"])]
-        held += ["#e6eaef"] * (kind["devices"] - len(held))
+        held += [_LOOK["grid"]] * (kind["devices"] - len(held))
         parts += [
             f'<rect x="{_MACHINE + cell * place:.1f}" y="{y + 2}" width="{cell - 1:.1f}" '
             f'height="{_ROW - 8}" fill="{color}"/>'

@@ -11,6 +11,7 @@ from app.question import literals
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question
 from app.question.verbs import VERBS
+from app.wording.quantities import counted
 
 _DEGREES = ("tp", "pp", "dp", "ep", "cp")
 
@@ -49,7 +50,7 @@ def _phrase(name: str, value: Any) -> str:
     if name == "engine_version":
         return _stated(name, value)
     typed_as = {
-        "concurrency": lambda: f"{short(value)} user{'s' if value != 1 else ''}",
+        "concurrency": lambda: counted(short(value), "user"),
         "rate": lambda: f"{short(value)}/s",
         "target": lambda: ", ".join(value),
         **dict.fromkeys(_DEGREES, lambda: f"{name}{value}"),

@@ -100,15 +100,14 @@ def _parts(
     yield _VERB_WORDS.get(verb, "Ask of"), " or ".join(models), ("model",)
     if q.weights or "weights" in several:
         yield "in", of("weights"), ("weights",)
-    if q.kind == "concurrency":
-        yield "for", f"{q.concurrency:,} user{'s' if q.concurrency != 1 else ''}", ("concurrency",)
-    elif q.kind == "rate":
-        yield "at", quantities.request_rate(q.rate or 0.0), ("rate",)
+    if q.kind in ("concurrency", "rate"):
+        load = quantities.load(q.kind, getattr(q, q.kind))
+        yield "at" if q.rate else "for", load, (q.kind,)
     elif q.kind == "trace":
         yield "for", f"the trace {q.trace}", ("trace",)
     else:
         yield "in", f"a batch of {q.batch:,}", ("batch",)
-    lengths = lengths or f"{quantities.count(q.isl)} / {_tokens(q.osl)}"
+    lengths = lengths or f"{quantities.count(q.isl)} / {quantities.counted(q.osl, 'token')}"
     yield "of", of("use") if "use" in several else lengths, ("isl", "osl")
     if q.prefix_hits:
         share = quantities.percent(q.prefix_hits)
@@ -122,10 +121,6 @@ def _parts(
     for name, value in {**q.changed(), **several}.items():
         if name not in _PLACED:
             yield ",", f"{PARAMETERS[name].title.casefold()} {_value(name, value)}", (name,)
-
-
-def _tokens(many: int) -> str:
-    return f"{quantities.count(many)} token{'' if many == 1 else 's'}"
 
 
 def _value(name: str, value: Any) -> str:

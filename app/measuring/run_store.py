@@ -17,6 +17,7 @@ from app.measuring.live import run_live
 from app.measuring.outcome import Outcome, Swept
 from app.measuring.own_sources import keep_sources, own_context
 from app.measuring.prediction import RunContext
+from app.wording import quantities
 from genz_core import Estimate, Workload, estimate
 from genz_core.common.progress import Cancel, Progress, never, silent
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
@@ -167,7 +168,7 @@ def _priced_elsewhere(outcome: Outcome) -> list[str]:
         return []
     found = [str(one) for one in system_differs(system, what_was_kept(outcome.measurement))]
     if system.kind == "cpu" and threads and system.compute_units not in (None, threads):
-        ours, cores = f"{threads} thread{'s' if threads != 1 else ''}", system.compute_units
+        ours, cores = quantities.counted(threads, "thread"), system.compute_units
         found.append(f"it ran on {ours}, and {system.name} is priced with {cores:g} cores")
     return [f"{sentence}; no finding is stated" for sentence in found]
 

@@ -8,9 +8,9 @@ import numpy as np
 from app.question.query import Query
 from app.question.question import Question, nominal_lengths
 from app.scenario import gate, sharing
+from app.scenario.description import load_words
 from app.simulation import offered_load
 from app.simulation.trace_file import Trace
-from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.serving.load_checks import real_lengths
 from genz_core.serving.sharing import Sharing
@@ -105,11 +105,7 @@ def trace_of(query: Query) -> Trace | None:
 def words(query: Query) -> str:
     """The load of a question in words."""
     q = query.question
-    load = (
-        f"{q.concurrency:,} open request{'' if q.concurrency == 1 else 's'}"
-        if is_closed(q)
-        else f"{quantities.request_rate(q.rate or 0.0)}{' of a trace' if trace_of(query) else ''}"
-    )
+    load = f"{load_words(q)}{' of a trace' if trace_of(query) else ''}"
     return ", ".join([load, f"{q.isl:,} tokens in, {q.osl:,} out", *sharing.words(q)])
 
 

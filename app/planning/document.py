@@ -8,9 +8,9 @@ import numpy as np
 
 from app.answers.column import ends
 from app.answers.table import finite
+from app.planning import demand
 from app.planning.answer import Answer
 from app.planning.candidates import CHOICES, FACTS, Candidates
-from app.planning.demand import trace_of
 from app.planning.families import Family
 from app.planning.launch import launch
 from app.planning.options import options
@@ -99,9 +99,10 @@ def meets_targets(answer: Answer) -> Mask:
 
 
 def _demand(answer: Answer) -> dict[str, Any]:
-    q, trace = answer.found.query.question, trace_of(answer.found.query)
+    query = answer.found.query
+    q, trace = query.question, demand.trace_of(query)
     lengths = {"isl": q.isl, "osl": q.osl, "length_ratio": q.length_ratio}
-    named = {"trace": trace.name} if trace else {}
+    named = {"words": demand.words(query), **({"trace": trace.name} if trace else {})}
     return {q.kind: getattr(q, q.kind), **lengths, **sharing.shares(q), **named}
 
 

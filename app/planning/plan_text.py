@@ -33,8 +33,7 @@ def priced_words(named: Mapping[str, Any]) -> str:
     """
     many, end = named["meet_targets"], "s" if named["meet_targets"] == 1 else ""
     good = f"meet{end} the targets" if named["targets"] else f"sustain{end} the load"
-    priced = named["deployments"]
-    return f"{priced:,} deployment{'' if priced == 1 else 's'} priced, {many:,} {good}"
+    return f"{quantities.counted(named['deployments'], 'deployment')} priced, {many:,} {good}"
 
 
 def none_words(named: Mapping[str, Any]) -> str:

@@ -194,7 +194,7 @@ def _static(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
         "fits": result.fits & result.valid,
         "memory_bytes_per_device": np.where(result.valid, result.memory.total_bytes, np.nan),
         "bound_prefill_s": result.bound_ttft_s,
-        "bound_decode_step_s": result.bound_tpot_s,
+        "bound_decode_step_s": result.bound_decode_step_s,
     }
 
 

@@ -9,8 +9,8 @@ from genz_core.limits import LIMITS
 
 _ON_ERROR = Parameter(
     "on_error", "text", "raise",
-    "If a configuration cannot run: raise its error, or return its row with a reason code "
-    "(status).",
+    "If a configuration cannot run: raise its error, or return its row, a single one too, with a "
+    "reason code (status).",
     choices=("raise", "status"),
 )  # fmt: skip
 _IN_ROWS = Parameter("on_error", "text", "status", _ON_ERROR.help, choices=_ON_ERROR.choices)

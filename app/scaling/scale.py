@@ -292,8 +292,8 @@ def notes(found: Scaled) -> list[str]:
     refused = figures["refused"]
     said = [*deployed.drawn.notes, *deployed.resolved.notes, *deployed.unjudged(figures)]
     said.append(
-        f"one replica serves {sustained.requests_per_s:.3g} requests/s, {sustained.open:,} open, "
-        "within the targets by the closed form"
+        f"one replica serves {quantities.request_rate(sustained.requests_per_s, 3)}, "
+        f"{sustained.open:,} open, within the targets by the closed form"
     )
     if not found.stated:
         said.append(

@@ -1,11 +1,22 @@
 """A setup in words: the facts that distinguish one scenario from another."""
 
+from app.question.question import Question
 from app.scenario.scenario import FACTORS
 from app.scenario.setup import Setup
 from app.wording import quantities
+from genz_core.limits import short
 
 #: The work that runs during the exchange of tokens, in words.
 BESIDE = {"none": "nothing", "shared_experts": "shared experts", "two_batch": "two halves"}
+
+
+def load_words(question: Question) -> str:
+    """A load in words: "batch 8", "64 users", "3.2 requests/s", "a trace"."""
+    if question.kind == "trace":
+        return "a trace"
+    if question.rate and question.ramp_to:
+        return f"{short(question.rate)} climbing to {quantities.request_rate(question.ramp_to)}"
+    return quantities.load(question.kind, getattr(question, question.kind))
 
 
 def setup_words(setup: Setup) -> list[str]:
@@ -22,12 +33,7 @@ def setup_words(setup: Setup) -> list[str]:
     }  # fmt: skip
     bits = ", ".join(f"{value} {name}" for name, value in formats.items() if value)
     engine = " ".join(filter(None, (s.engine, s.engine_version)))
-    loads = {
-        "batch": f"batch {s.batch:,}",
-        "concurrency": f"{s.concurrency or 0:,} user{'' if s.concurrency == 1 else 's'}",
-        "rate": quantities.request_rate(s.rate or 0.0), "trace": "trace",
-    }  # fmt: skip
-    load = f"{loads[s.kind]}, {quantities.count(s.isl)}/{quantities.count(s.osl)}"
+    load = f"{load_words(s)}, {quantities.count(s.isl)}/{quantities.count(s.osl)}"
     name = s.model.rpartition("/")[2]
     return [
         part for part in (name, s.system, degrees, engine, bits, load, *_changes(setup)) if part

@@ -9,17 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from app.scenario.levers import PHASES
 from genz_core.graphs import Model
 from genz_core.models.model_kinds import generates
 
 #: Parts of the names of columns that an encoder's rows leave out.
 _GENERATED = ("tpot", "e2e", "interactivity", "osl", "capacity")
-
-
-def phases_of(model: Model) -> tuple[str, ...]:
-    """The phases of a model; an encoder's single pass counts as prefill."""
-    return PHASES if generates(model) else PHASES[:1]
 
 
 def of_kind(

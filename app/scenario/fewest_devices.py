@@ -14,8 +14,7 @@ _MOST_DEVICES = 1024
 
 
 def fewest_devices(resolved: Resolved, batch: int) -> Parallelism | None:
-    """The degrees with the fewest devices that hold a scenario; of several, those with the fastest
-    decode.
+    """The degrees with the fewest devices that hold a scenario; of several, the fastest.
 
     None where no tried degrees are enough.  Attention data parallelism is unchanged; experts are
     spread over all ranks of a stage if the scenario spreads them.
@@ -35,5 +34,5 @@ def fewest_devices(resolved: Resolved, batch: int) -> Parallelism | None:
     fits = np.flatnonzero(tried.status == "ok")
     if not len(fits):
         return None
-    best = min(fits, key=lambda at: (tp[at] * pp[at], float(tried.tpot_s[at])))
+    best = min(fits, key=lambda at: (tp[at] * pp[at], float(tried.e2e_s[at])))
     return replace(given, moe_tp=None, tp=int(tp[best]), pp=int(pp[best]), ep=int(ep[best]))

@@ -207,13 +207,12 @@ def _known(
 
 def bounds_of(estimate: Estimate) -> dict[str, Array]:
     """The bounds of a static batch's latencies [s], [configs]."""
-    ttft, tpot = estimate.bound_ttft_s, estimate.bound_tpot_s
     return {
-        "prefill_s": ttft,
-        "decode_step_s": tpot,
-        "ttft_s": ttft,
-        "tpot_s": tpot,
-        "e2e_s": ttft + tpot * (np.asarray(estimate.workload.osl) - 1.0),
+        "prefill_s": estimate.bound_ttft_s,
+        "decode_step_s": estimate.bound_decode_step_s,
+        "ttft_s": estimate.bound_ttft_s,
+        "tpot_s": estimate.bound_tpot_s,
+        "e2e_s": estimate.bound_e2e_s,
     }
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 import hardware_db
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.setup import Setup
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
 from genz_core.engine import EngineProfile
-from genz_core.models.model_kinds import generates
 
 PHASES = ("prefill", "decode")
 _HOST_TIMES = (
@@ -16,6 +17,11 @@ _HOST_TIMES = (
     "prompt_launch_s", "sampling_s",
 )  # fmt: skip
 _LIGHTER: ByIdentity[EngineProfile] = ByIdentity(16)
+
+
+def phases_of(estimate: Estimate) -> tuple[str, ...]:
+    """The phases of a static batch: prefill alone where an answer has one token, or none."""
+    return PHASES if np.any(np.asarray(estimate.workload.osl) > 1) else PHASES[:1]
 
 
 def levers(
@@ -44,7 +50,7 @@ def levers(
     changes.append(("half the launch and host time", replace(resolved, engine=engine)))
     if in_eight_bits is not None:
         changes.append(("fp8 weights", in_eight_bits))
-    phases = PHASES if generates(base.model) else PHASES[:1]
+    phases = phases_of(base)
     saved: dict[str, list[tuple[str, float]]] = {phase: [] for phase in phases}
     for words, changed in changes:
         after = estimate_resolved(changed)

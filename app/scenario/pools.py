@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.question.question import Question
 from app.question.validity import has_pool
-from app.scenario.scenario import Resolved, SystemSource, basis, combined, find_system
+from app.scenario.scenario import Resolved, SystemSource, basis, combined, find_system, moved
 from app.wording import quantities
 from genz_core.deployment import Deployment, bulk_format
 from genz_core.errors import InvalidParallelism, MissingSpec
@@ -103,12 +103,12 @@ def _resolved(decode: Resolved, prefill_system: SystemSource | System) -> Resolv
 
 
 def with_systems(resolved: Resolved, change: Callable[[System], System]) -> Resolved:
-    """A deployment with its system, and that of its prefill pool, changed.
+    """A deployment with its system, and that of its prefill pool, changed; see `moved`.
 
     Raises:
         RidgelineError: an unknown system, or what `change` raises.
     """
-    changed = replace(resolved, system=change(resolved.system))
+    changed = moved(resolved, change(resolved.system))
     named = resolved.prefill_system or resolved.scenario.prefill_system
     return replace(changed, prefill_system=change(find_system(named))) if named else changed
 
@@ -260,7 +260,7 @@ def balance_sentence(found: Balance) -> str:
     return (
         f"{found.prefill_per_decode:.3g} prefill workers match one decode worker; with "
         f"{found.prefill_workers} and {found.decode_workers} the {found.slower} pool is the "
-        f"bottleneck: at most {found.requests_per_s:.3g} requests/s (closed form)"
+        f"bottleneck: at most {quantities.request_rate(found.requests_per_s, 3)} (closed form)"
     )
 
 

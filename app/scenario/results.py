@@ -215,6 +215,8 @@ def _figures(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _latency(row: Mapping[str, Any], name: str) -> str:
     words = quantities.seconds(row[name])
+    if math.isnan(row[name]):
+        return words
     if f"bound_{name}" in row:
         words += f", bound {quantities.seconds(row[f'bound_{name}'])}"
     low, high = ends(name)
@@ -244,16 +246,20 @@ def first_rows(rows: Sequence[Mapping[str, Any]], length: int) -> str:
 def estimate(query: Query, on_error: OnError = "raise") -> Estimate | Served:
     """Price a question: a static batch, or its load in closed form.
 
+    on_error: "status" keeps every configuration, single ones too, with its reason code.
+
     Raises:
-        RidgelineError: an invalid name, size or degree, or (`on_error="raise"`) a
-            configuration that does not fit.
+        RidgelineError: an invalid name or size, or (`on_error="raise"`) a configuration that cannot
+            run.
     """
     if query.question.kind != "batch":
         return serve(query, on_error)
     resolved = served_rows.deployed(query)
-    priced = estimate_resolved(resolved, **query.arrays)
-    _refuse(query, resolved, priced, on_error)
-    return Estimate(resolved, priced, not query.arrays, query.arrays)
+    priced = estimate_resolved(resolved, on_error, **query.arrays)
+    found = Estimate(resolved, priced, not query.arrays, query.arrays)
+    if on_error == "raise":
+        _refuse(found)
+    return found
 
 
 # ------------------------------------------------------------------------------- under load
@@ -297,27 +303,27 @@ def serve(query: Query, on_error: OnError = "raise") -> Served:
     question = query.question
     resolved = served_rows.deployed(query, query.arrays)
     result = served_rows.served(resolved, query.arrays)
-    _refuse(query, resolved, result, on_error)
     load = query.arrays.get(question.kind, getattr(question, question.kind))
     loads = np.broadcast_to(np.asarray(load, dtype=float), (query.size,))
     beyond = sharing.unmeasured(question)
-    return Served(resolved, result, question.kind, loads, not query.arrays, beyond)
+    found = Served(resolved, result, question.kind, loads, not query.arrays, beyond)
+    if on_error == "raise":
+        _refuse(found)
+    return found
 
 
-def _refuse(
-    query: Query,
-    resolved: Resolved,
-    result: genz_core.Estimate | ServingEstimate,
-    on_error: OnError,
-) -> None:
+def refuse_alone(found: Estimate | Served) -> None:
+    """Refuse a single question that cannot run or means nothing; one that lacks only memory has
+    times to show.
+    """
+    if found.scalar:
+        _refuse(found, ignored=(OUT_OF_MEMORY,))
+
+
+def _refuse(found: Estimate | Served, ignored: Sequence[str] = ()) -> None:
     """Raise the error of a configuration that cannot run, or of a parameter without meaning for the
     model.
-
-    With `on_error="status"` rows report it; a single question is still refused, except for too
-    little memory and too high a load.
     """
-    if on_error == "status" and query.arrays:
-        return
-    refuse_meaningless_for(resolved, result.parallelism)
-    ignored = () if on_error == "raise" else (OUT_OF_MEMORY,)
+    result = found.engine_estimate
+    refuse_meaningless_for(found.resolved, result.parallelism)
     raise_for_status(result.status, lambda at: result.messages.get(at, ""), ignored)

@@ -32,6 +32,7 @@ from genz_core.limits import brief
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.serving.load_checks import real_lengths
 from genz_core.serving.options import Options
+from genz_core.validity import OnError
 from genz_core.workload import WITH_TIMES
 from hardware_db import data_folder
 from model_registry.finding.hub import HubModel
@@ -215,6 +216,21 @@ def _told(engine: EngineProfile, question: Question, system: System) -> EnginePr
     return engine
 
 
+def moved(resolved: Resolved, system: System) -> Resolved:
+    """A deployment on another system, with the defaults that its server chooses by the memory of a
+    device there; settings of the question override them.
+    """
+    profile, question = resolved.profile, resolved.scenario
+    server = as_server(profile, system)
+    if server is profile:  # it chooses nothing
+        return replace(resolved, system=system)
+    names = {name for start in profile.on_start for name in start.on(system.memory_bytes)}
+    if question.kind == "batch":
+        names &= {"chunk_tokens"}  # the others are those of a server
+    engine = replace(resolved.engine, **{name: getattr(server, name) for name in names})
+    return replace(resolved, system=system, engine=told(engine, question, system))
+
+
 def rent_of(price: Any, system: System) -> float | None:
     """Rent of a device of a system [USD per hour] given by a question, None for none.
 
@@ -286,10 +302,13 @@ def estimate(scenario: Question, **arrays: Any) -> Estimate:
     return estimate_resolved(resolve(scenario), **arrays)
 
 
-def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
+def estimate_resolved(
+    resolved: Resolved, on_error: OnError = "raise", /, **arrays: Any
+) -> Estimate:
     """Price a static batch whose names have been looked up.
 
-    A single configuration that cannot be split raises its error; several get a reason code each.
+    Configurations that cannot be split get a reason code each; a single one raises its error unless
+    `on_error` is "status".
     One that does not fit on its devices or in the model's positions keeps its times, with a reason
     code in its status. Lengths drawn with a `length_ratio` are priced at their mean.
 
@@ -325,6 +344,6 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
         spill=cast(Any, question.offload or None),
         on_error="status",
     )
-    if not arrays:
+    if on_error == "raise" and not arrays:
         priced.raise_for_status(ignore=WITH_TIMES)
     return with_contexts(priced, *whole)

@@ -83,12 +83,12 @@ class Simulated(DocumentTable):
             "system": f"{named['devices']} x {named['system']}, engine {named['engine']}",
             "requests": f"{named['requests']:,} in {quantities.seconds(named['seconds'])}{refused}",
             **{label: _percentiles(named, name) for name, label in rows.LATENCIES.items()},
-            "throughput": f"{named['requests_per_s']:.4g} requests/s, "
+            "throughput": f"{quantities.request_rate(named['requests_per_s'])}, "
             f"{quantities.tokens_rate(named['output_tokens_per_s'])} out",
         }
         if "good_share" in named:
             lines["goodput"] = (
-                f"{named['good_requests_per_s']:.4g} requests/s, "
+                f"{quantities.request_rate(named['good_requests_per_s'])}, "
                 f"{quantities.percent(named['good_share'])} meet the targets"
             )
         return "\n".join(f"{name:<11}{words}" for name, words in lines.items())

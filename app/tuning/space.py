@@ -200,7 +200,9 @@ def _priced(
         beside = {name: [every[at][name] for at in members] for name in side}
         try:
             question = of_setting(query, {**alike, **beside}, "serve")
-            found = results.serve(question, "status").rows
+            served = results.serve(question, "status")
+            results.refuse_alone(served)
+            found = served.rows
         except RidgelineError as error:
             refused += [(at, str(error)) for at in members]
             continue

@@ -8,7 +8,7 @@ from app.dashboard import export, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels import cache_tiers, inside, memory, operators, step_charts
 from app.dashboard.widgets import choose
-from app.scenario.encoder_figures import phases_of
+from app.scenario.levers import phases_of
 
 #: Charts of the model and its memory, which are drawn even if the scenario cannot run.
 MEMORY, GRAPH, TIERS = "Memory", "Model inside", "Cache tiers"
@@ -27,7 +27,7 @@ def main() -> None:
     setup, resolved, estimate = sidebar.priced_setup()
     st.title("Explain", anchor=False)
     part = choose("Chart", [*CHARTS, TIERS], "part", label_visibility="collapsed")
-    phases = phases_of(estimate.model)
+    phases = phases_of(estimate)
     phase = "" if part == TIERS else choose(
         "Phase", phases, "phase" if len(phases) > 1 else "pass", default=phases[-1],
         label_visibility="collapsed",

@@ -36,18 +36,17 @@ _LEVERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
 
 
 def digits(value: float, places: int = 3) -> str:
-    """A number to `places` significant digits, without an exponent if it stays readable."""
+    """A figure to `places` significant digits, zeros at its end included, without an exponent.
+
+    `genz_core.limits.short` writes a number that was given, without those zeros.
+    """
     if not math.isfinite(value):
         return "–"
     if value == 0:
         return "0"
-    rounded = round(value, places - _digits_before_point(value))
-    decimals = places - _digits_before_point(rounded)
+    rounded = float(f"{value:.{places}g}")
+    decimals = places - 1 - math.floor(math.log10(abs(rounded)))
     return f"{rounded:,.{max(decimals, 0)}f}"
-
-
-def _digits_before_point(value: float) -> int:
-    return math.floor(math.log10(abs(value))) + 1
 
 
 def scaled(value: float, unit: str, places: int = 3) -> str:
@@ -121,7 +120,20 @@ def rate(value: float, unit: str) -> str:
 
 def request_rate(value: float, places: int = 4) -> str:
     """A rate of requests: "1 request/s", "2.5 requests/s", "12,000 requests/s"."""
-    return f"{short(value, places)} request{'' if value == 1 else 's'}/s"
+    return f"{counted(short(value, places), 'request')}/s"
+
+
+def load(kind: str, amount: float) -> str:
+    """A load by its kind: "batch 8", "64 users", "2.5 requests/s"."""
+    if kind == "rate":
+        return request_rate(amount)
+    return counted(amount, "user") if kind == "concurrency" else f"batch {count(amount)}"
+
+
+def counted(number: float | str, thing: str) -> str:
+    """A number, or its text, of things: "1 user", "2,048 users"."""
+    text = number if isinstance(number, str) else f"{number:,.15g}"
+    return f"{text} {thing}{'' if text == '1' else 's'}"
 
 
 def count(value: float) -> str:
@@ -130,10 +142,12 @@ def count(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A fraction as percent: "43 %"; small ones keep a digit."""
+    """A fraction as percent: "43 %"; small ones keep a digit, large ones three: "21,200 %"."""
     if not math.isfinite(share):
         return "–"
     value = share * 100
+    if abs(value) >= 1000:
+        return f"{digits(value)} %"
     return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
 
 

@@ -14,6 +14,8 @@ from genz_core.types import Num
 #: encoder-decoder: a pass of an encoder, then a decoder that attends to its output. diffusion:
 #: whole blocks of tokens, refined in passes.
 ModelKind = Literal["decoder", "encoder", "encoder-decoder", "diffusion"]
+#: What answers questions about models that do not generate token by token.
+_ANSWERED = "page Answer, estimate, serve and sweep"
 
 
 def model_kind(model: Model) -> ModelKind:
@@ -59,7 +61,7 @@ def check_generates(model: Model, asked: str) -> None:
     if not generates(model):
         raise NoOutput(
             f"{model.name} processes its input in one pass and generates no tokens, so {asked} "
-            "does not apply; use estimate, sweep or serve for its latency and sequences per second"
+            f"does not apply; {_ANSWERED} give its latency and sequences per second"
         )
 
 
@@ -74,5 +76,5 @@ def check_one_by_one(model: Model) -> None:
     if model_kind(model) != "decoder":
         raise UnsupportedModel(
             f"{model.name} is of kind {model_kind(model)}, and only decoder models can be "
-            "simulated; use estimate, sweep or serve"
+            f"simulated; {_ANSWERED} give its latencies"
         )

@@ -107,6 +107,7 @@ def delta_block(mixer: DeltaNet, frame: DeviceFrame) -> Ops:
     tp = number(frame.par.tp)
     values, heads, hidden = mixer.values / tp, mixer.value_heads / tp, frame.spec.hidden
     mixed = (2.0 * mixer.keys + mixer.values) / tp
+    biases = mixer.keys / tp if mixer.gate_rank else heads
     norm = frame.small_norm(
         "linear_attention_norm",
         frame.tokens * heads,
@@ -117,7 +118,7 @@ def delta_block(mixer: DeltaNet, frame: DeviceFrame) -> Ops:
     return (
         *_delta_inputs(mixer, frame, mixed, values, heads),
         causal_convolution(frame, mixed, mixer.kernel, "linear_attention"),
-        *_delta_rules(mixer, frame, heads),
+        *matrix_states(frame, heads, mixer.key_dim, mixer.value_dim, heads + biases),
         norm,
         frame.linear("out_proj", "linear_attention.out", hidden, values, module="linear_attention"),
     )
@@ -148,21 +149,24 @@ def _delta_inputs(mixer: DeltaNet, frame: DeviceFrame, mixed: Num, values: Num, 
     return tuple(ops)
 
 
-def _delta_rules(mixer: DeltaNet, frame: DeviceFrame, heads: Num) -> Ops:
-    """One recurrence for each group of the step, with its decay rates and time-step biases."""
-    biases = mixer.keys / frame.par.tp if mixer.gate_rank else heads
+def matrix_states(
+    frame: DeviceFrame, heads: Num, key_dim: int, value_dim: int, weights: Num
+) -> Ops:
+    """One recurrence of matrix states for each group of the step; weights: of its learned vectors,
+    such as decay rates and biases.
+    """
     ops = [
         linear_attention(
             name,
             group.sequences,
             frame.local(group),
             heads,
-            mixer.key_dim,
-            mixer.value_dim,
+            key_dim,
+            value_dim,
             frame.plain,
             drafted=group.drafted,
             **frame.at("linear_attention"),
         )
         for name, group in frame.numbered("linear_attention")
     ]
-    return (with_small_weights(ops[0], heads + biases), *ops[1:])
+    return (with_small_weights(ops[0], weights), *ops[1:])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from genz_core.graphs import Op
-from genz_core.operators import linear_attention, pointwise
+from genz_core.operators import pointwise
 from genz_core.symbolic.symbols import number
 from genz_core.types import Num
-from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
+from model_registry.blocks.frame import DeviceFrame, Ops, block_ops
+from model_registry.blocks.recurrence import matrix_states
 from model_registry.spec import RwkvMixer
 
 _MODULE = "linear_attention"
@@ -29,7 +30,7 @@ def rwkv_block(mixer: RwkvMixer, frame: DeviceFrame) -> Ops:
         shift,
         frame.linear("rkv_proj", role, 3.0 * width, hidden, module=_MODULE),
         *_gates(mixer, frame, width),
-        *_recurrence(mixer, frame, heads),
+        *matrix_states(frame, heads, mixer.head_dim, mixer.head_dim, 3.0 * width),
         norm,
         frame.linear("out_proj", "linear_attention.out", hidden, width, module=_MODULE),
     )
@@ -56,22 +57,3 @@ def _gates(mixer: RwkvMixer, frame: DeviceFrame, width: Num) -> Ops:
                 )
             )
     return tuple(ops)
-
-
-def _recurrence(mixer: RwkvMixer, frame: DeviceFrame, heads: Num) -> Ops:
-    """One recurrence for each group of the step, with three learned vectors."""
-    ops = [
-        linear_attention(
-            name,
-            group.sequences,
-            frame.local(group),
-            heads,
-            mixer.head_dim,
-            mixer.head_dim,
-            frame.plain,
-            drafted=group.drafted,
-            **frame.at(_MODULE),
-        )
-        for name, group in frame.numbered("linear_attention")
-    ]
-    return (with_small_weights(ops[0], 3.0 * heads * mixer.head_dim), *ops[1:])

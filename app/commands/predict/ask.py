@@ -28,8 +28,11 @@ def ask(
     """Answer a typed line: "llama 70b fp8 on 8 h100 vllm 20/s 2k/500"."""
     from app.line.line_answer import answer, command
     from app.scenario.local_files import sources
+    from app.scenario.results import refuse_alone
 
     found = answer(" ".join(line), sources, on_error="status")
+    if found.verb in ("estimate", "serve"):
+        refuse_alone(found.answer)
     told = [f"{found.understood}.", *(f"{note}." for note in found.line.notes)]
     told.append(f"As a command: {shlex.join(command(found.line))}")
     opt.show(form, found.to_dict(), "\n".join(told), *_blocks(found))

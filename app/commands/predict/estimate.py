@@ -63,6 +63,7 @@ def estimate(
         _print_step(mixed_step.document(resolved, groups, step), form)
         return
     found = results.estimate(asked, on_error="status")
+    results.refuse_alone(found)
     if isinstance(found, results.Estimate) and found.scalar:
         _print(found, form)
     else:
@@ -114,11 +115,11 @@ def _price_points(points: Path, output: Path | None) -> None:
 
 def _print(found: Estimate, form: TableFormat) -> None:
     """Print the figures and operators of one configuration."""
-    from app.scenario.encoder_figures import phases_of
+    from app.scenario.levers import phases_of
     from app.scenario.summary import operator_rows
 
     result, summary = found.engine_estimate, found.to_dict()
-    operators = {phase: operator_rows(getattr(result, phase)) for phase in phases_of(result.model)}
+    operators = {phase: operator_rows(getattr(result, phase)) for phase in phases_of(result)}
     if form is TableFormat.json:
         typer.echo(to_json({**summary, "operators": operators}))
         return

@@ -43,6 +43,7 @@ def serve(
         run_and_print(given.ask("simulate", trace=trace), form)
         return
     served = results.serve(given.ask("serve"), on_error="status")
+    results.refuse_alone(served)
     rows = served.rows
     if not explain:
         if form in (TableFormat.text, TableFormat.markdown):

@@ -16,11 +16,12 @@ from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table, each_answered, pick, say_each
 from app.decide import comparison as model
 from app.decide.comparison import AXES, HEADLINES, USE_CASES
-from app.decide.loads import load_words, under_load
+from app.decide.loads import under_load
 from app.decide.measured_versions import measured_of, usual_versions
 from app.scenario import intervals
-from app.scenario.encoder_figures import phases_of
+from app.scenario.description import load_words
 from app.scenario.intervals import Ranged
+from app.scenario.levers import phases_of
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
@@ -144,7 +145,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
     """Draw both steps of estimates by operator class; returns the charts by phase."""
     figures = {}
     for phase in ("prefill", "decode"):
-        having = {name: one for name, one in estimates.items() if phase in phases_of(one.model)}
+        having = {name: one for name, one in estimates.items() if phase in phases_of(one)}
         if not having:
             continue
         made = any(generates(one.model) for one in having.values())

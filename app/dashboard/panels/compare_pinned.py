@@ -12,10 +12,11 @@ from app.dashboard.load_curves import as_batch, batches_words, one_load
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table, each_answered
-from app.decide.loads import load_words
 from app.scenario import intervals, summary
-from app.scenario.encoder_figures import of_kind, phases_of
+from app.scenario.description import load_words
+from app.scenario.encoder_figures import of_kind
 from app.scenario.intervals import Ranged
+from app.scenario.levers import phases_of
 from app.scenario.setup import Setup, setup_from
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
@@ -99,7 +100,7 @@ def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         first = st.selectbox("From", names, 0, key="changed_from", width=90)
         second = st.selectbox("To", names, 1, key="changed_to", width=90)
-        common = min((phases_of(estimates[name].model) for name in (first, second)), key=len)
+        common = min((phases_of(estimates[name]) for name in (first, second)), key=len)
         phase = choose("Step", common, "changed_phase", default=common[-1])
         by = choose("By", (CAUSE, CLASS), "changed_by", default=CAUSE)
     steps = [step_of(estimates[name], phase) for name in (first, second)]

@@ -14,7 +14,7 @@ from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load_curves import Load, alone, as_batch
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels.static_answer import Answer, cost_card
+from app.dashboard.panels.static_answer import ONE_TOKEN, Answer, cost_card
 from app.dashboard.widgets import say_each
 from app.planning.targets import Target, judged, parse_targets, verdicts
 from app.scenario.encoder_figures import of_kind
@@ -68,7 +68,7 @@ def _cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) ->
     for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
         trust = quantities.span(*(row[end] for end in ends(column.name)))
         if row[column.name] != row[column.name]:
-            trust = "no TPOT: only one output token"
+            trust = ONE_TOKEN
         value = column.words(row[column.name])
         figure_card(column.head, value, trust, f"{column.help} Below: 80 % interval.", fits=fits)
     column = COLUMNS["output_tokens_per_s"]

@@ -76,7 +76,7 @@ def _cards(step: Step, usable: float) -> None:
         card(*most)
         longest = _most(most_input, made) if most_input else "none"
         beyond = f"; trained to {quantities.count(trained)}" if trained else ""
-        card("Longest context that fits", longest, f"{without}batch {s.batch}{beyond}",
+        card("Longest context that fits", longest, f"{without}batch {s.batch:,}{beyond}",
              "Input plus output tokens of one sequence.")  # fmt: skip
 
 

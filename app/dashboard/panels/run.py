@@ -17,8 +17,8 @@ from app.jobs.job_files import Work
 from app.measuring import endpoint_run, run_store
 from app.measuring.run_form import run_of_form
 from app.rights import rights_here
-from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import step_latency
+from app.scenario.levers import phases_of
 from app.wording import quantities
 from app.wording.markdown import without_links
 from genz_core.limits import LIMITS
@@ -124,7 +124,7 @@ def predicted_beside_measured(run: str) -> None:
     if store is None or estimate is None:
         return
     for phase, timing in store.load(run).phases.items():
-        if phase in phases_of(estimate.model):
+        if phase in phases_of(estimate):
             predicted, measured = step_latency(estimate, phase).value, timing.median_s
             told = {"predicted": predicted, "measured": measured, "phase": phase.capitalize()}
             change = quantities.change(predicted, measured)

@@ -14,7 +14,6 @@ from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, start
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import card, draw_table, say_each, saying_errors
-from app.decide.loads import load_words
 from app.jobs import SIMULATING
 from app.planning.targets import judged, parse_targets, verdicts
 from app.question.groups import LOAD, PRICES
@@ -23,6 +22,7 @@ from app.question.query import Query, ask
 from app.question.question import Question
 from app.question.validity import tiers_of
 from app.question.verbs import LEFT_OUT, parameters_of
+from app.scenario.description import load_words
 from app.scenario.setup import Setup
 from app.simulation import offered_load, rows, trace_file
 from app.simulation.run import Run, run, run_setup

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import pandas as pd
@@ -14,10 +15,10 @@ from app.dashboard import caches, explanations, export
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import card
-from app.decide.loads import load_words
 from app.scenario import intervals
-from app.scenario.encoder_figures import phases_of
+from app.scenario.description import load_words
 from app.scenario.intervals import Ranged
+from app.scenario.levers import phases_of
 from app.scenario.memory_rows import offloaded_bytes
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -33,6 +34,8 @@ _LATENCIES: Mapping[str, str] = {
     "tpot_s": "Time per output token after the first: the mean decode step.",
     "latency_s": "Time of one pass over the input of the whole batch.",
 }
+#: Below the card of a TPOT that there is not.
+ONE_TOKEN = "only one output token"
 Answer = tuple[dict[str, Figure], pd.DataFrame]
 
 
@@ -48,13 +51,13 @@ def static_answer(
     with st.grid(3 + len(names), min_column_width=150, key="cards" if first else "cards_static"):
         for name in names:
             column, bound = COLUMNS[name], COLUMNS[f"bound_{name}"].words(row[f"bound_{name}"])
-            value = column.words(row[name])
-            figure_card(column.head, value, f"bound {bound}", _LATENCIES[name], fits=fits)
+            below = f"bound {bound}" if isfinite(row[name]) else ONE_TOKEN
+            figure_card(column.head, column.words(row[name]), below, _LATENCIES[name], fits=fits)
         _other_cards(setup, resolved, row, fits)
     st.caption(explanations.trust(estimate))
     if fits:
         levers = caches.levers(setup)
-        for phase, name in zip(phases_of(estimate.model), names, strict=True):
+        for phase, name in zip(phases_of(estimate), names, strict=False):
             parts = parts_of(step_of(estimate, phase))
             advice = quantities.advice(COLUMNS[name].head, levers[phase], parts)
             words = phase.capitalize() if generates(estimate.model) else "The pass"
@@ -68,7 +71,7 @@ def steps_of(estimate: Estimate) -> dict[str, str]:
     """The phase of each step by the step's name."""
     if not generates(estimate.model):
         return {"The pass": "prefill"}
-    return {f"{phase.capitalize()} step": phase for phase in phases_of(estimate.model)}
+    return {f"{phase.capitalize()} step": phase for phase in phases_of(estimate)}
 
 
 def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits: bool) -> None:
@@ -88,7 +91,7 @@ def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits:
         quantities.size(float(memory.total_bytes[0]) - moved),
         f"{quantities.size(moved)} offloaded"
         if moved and held
-        else f"{'fits in' if held else 'exceeds'} {quantities.size(memory.usable_bytes)} "
+        else f"{'fits in' if held else 'over'} {quantities.size(memory.usable_bytes)} "
         f"of {quantities.size(memory.capacity_bytes)}",
         page_text("memory per device", both=quantities.two_gigabytes(memory.capacity_bytes)),
         alarming=not held,
@@ -121,7 +124,7 @@ def _charts(estimate: Estimate, row: Mapping[str, Any], names: Sequence[str]) ->
             "bound": Ranged(row[f"bound_{name}"]),
             "predicted": intervals.latency(estimate, of),
         }
-        for name, of in zip(names, ("ttft_s", "tpot_s"), strict=False)
+        for _, name, of in zip(steps, names, ("ttft_s", "tpot_s"), strict=False)
     }
     return {
         "bound and predicted": breakdown.bound_and_predicted(latencies, look),

@@ -60,8 +60,8 @@ def estimate(query: Query, on_error: OnError) -> Estimate | Served:
         The estimate: floats, or arrays where an argument was one; SI units.
 
     Raises:
-        RidgelineError: an invalid name, size or degree, or (`on_error="raise"`) a configuration
-        that does not fit; the message suggests a remedy.
+        RidgelineError: an invalid name or size, or (`on_error="raise"`) a configuration that cannot
+        run; the message suggests a remedy.
 
     >>> two = estimate("Qwen/Qwen3-8B", system="h200", batch=[1, 64])
     >>> bool(two.tpot_s[0] < two.tpot_s[1])

@@ -54,7 +54,7 @@ def test_a_kept_scale_is_dated_and_holds_for_its_deployment_alone(asked):
     later = run(asked(OPEN))
     assert later.step_scale == fit.scale.scale == kept_scale(asked(OPEN)).scale
     (note,) = (note for note in later.notes if note.startswith("steps x"))
-    assert "20 ms" in note and "concurrency 16: 160 requests of 256/64 tokens" in note
+    assert "20 ms" in note and "16 users: 160 requests of 256/64 tokens" in note
     assert date.today().isoformat() in note
     assert kept_scale(asked(OPEN, tp=4)) is None
     assert run(asked(OPEN, step_scale=1.0)).step_scale == 1.0

@@ -54,3 +54,15 @@ def test_the_menu_of_exports_speaks_of_files_that_it_offers_and_else_of_what_the
     assert "-m pip install" in words() and "kaleido" in words()
     monkeypatch.setenv("RIDGELINE_RIGHTS", "shared")
     assert "pip install" not in words() and "`export`" in words()
+
+
+def test_a_saved_file_has_one_type_whatever_the_operating_system_knows_of_its_ending(monkeypatch):
+    saved: dict[str, str] = {}
+
+    def save(label: str, data: object, file: str, mime: str, **_: object) -> None:
+        saved[file] = mime
+
+    monkeypatch.setattr(export.st, "download_button", save)
+    for file in ("plan.md", "plan.yaml", "launch.sh", "table.csv"):
+        export.save_button("Save", "", file)
+    assert saved == dict.fromkeys(saved, "application/octet-stream") and len(saved) == 4

@@ -57,7 +57,7 @@ def test_one_load_has_one_price_everywhere():
     (curve,), _ = frontiers.curves(ask("plan", given | one))
     drawn = curve.columns["usd_per_mtok"][curve.columns["users"] == 64]
     assert account_ == pytest.approx(compared) == pytest.approx(planned) == pytest.approx(drawn[0])
-    assert economics.economics(ask("economics", given))["load"] == "64 users in a closed loop"
+    assert economics.economics(ask("economics", given))["load"] == "64 users"
 
 
 def test_a_question_without_a_load_is_of_64_users():

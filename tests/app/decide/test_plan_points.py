@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from dataclasses import replace
 
@@ -126,8 +127,11 @@ def test_the_report_holds_the_plans_its_charts_and_nothing_from_elsewhere(answer
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace(
         "http://localhost:8000", ""
     )
+    look = style.LIGHT
+    known = {look.ink, look.faint, look.grid, look.panel, look.alarm, look.good, *look.classes}
+    assert set(re.findall("#[0-9a-f]{6}", page)) <= known
     for row in named["plans"]:
-        assert short(row) in page
+        assert short(row) in page and named["demand"]["words"] in page
     text = report.markdown(named)
     assert "```mermaid" in text and report.headline(named["plans"][0]) in text
     assert yaml.safe_load(report.to_yaml(named))["plans"][0]["tp"] == named["plans"][0]["tp"]

@@ -17,11 +17,19 @@ from app.charts import style
 from app.cli import cli
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
-from app.decide.loads import load_words, under_load
-from app.decide.sensitivity import FIGURES, RESOURCES, ridges, scaled, sensitivities
+from app.decide.loads import under_load
+from app.decide.sensitivity import (
+    FIGURES,
+    RESOURCES,
+    requirement,
+    ridges,
+    scaled,
+    sensitivities,
+)
 from app.decide.sensitivity_rows import sentences
 from app.planning.targets import parse_targets
 from app.question.question import Question
+from app.scenario.description import load_words
 from app.scenario.scenario import estimate_resolved, resolve
 from genz_core.errors import InvalidValue
 from hardware_db.memory_stacks import generations
@@ -148,9 +156,35 @@ def test_a_load_is_served_and_says_so():
     batch = SCENARIOS["dense"]
     loaded = under_load(batch)
     assert (loaded.concurrency, loaded.batch, under_load(loaded)) == (16, 1, loaded)
-    assert [load_words(q) for q in (batch, loaded)] == ["batch 16", "16 users in a closed loop"]
+    assert [load_words(q) for q in (batch, loaded)] == ["batch 16", "16 users"]
     static, users = (sensitivity.figures(resolve(one)) for one in (batch, loaded))
     assert users["ttft_s"] < static["ttft_s"], "users of a steady loop do not come all at once"
+
+
+@pytest.mark.parametrize("resource", ["bandwidth", "peak", "link", "capacity"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"engine": "sglang", "concurrency": 512},
+        {"engine": "sglang", "concurrency": 512, "memory_fraction": 0.8},
+        {"engine": "sglang", "system": "rtx-4090", "batch": 8, "isl": 8192},
+        {"engine": "sglang", "concurrency": 64, "prefill_workers": 1, "prefill_system": "l40s"},
+        {"engine": "vllm", "concurrency": 512},
+    ],
+    ids=str,
+)
+def test_more_of_a_resource_is_the_answer_of_the_question_with_it(resource: str, asked: dict):
+    """Also where a server chooses its share of memory and its budget by the device's memory."""
+    question = Question(**{"isl": 4096, "osl": 1024} | asked)
+    varied = scaled(resolve(question), resource, 1.25)
+    asked_for = resolve(replace(question, **{resource: 1.25}))
+    assert sensitivity.figures(varied) == sensitivity.figures(asked_for)
+
+
+def test_a_target_on_time_between_tokens_needs_nothing_where_there_is_one_token():
+    resolved = resolve(Question(engine="vllm", osl=1))
+    slow, none = (parse_targets(f"ttft < 10s{more}") for more in (", tpot < 1us", ""))
+    assert requirement(resolved, slow).factors == requirement(resolved, none).factors
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,16 @@ def test_an_answer_of_one_token_has_no_time_between_tokens(load):
     assert found.e2e_s == found.ttft_s > 0.0
 
 
+def test_nor_has_one_of_a_static_batch():
+    found = ridgeline.estimate(MODEL, **LOAD | {"osl": [1, 64]})
+    for name in ("tpot_s", "tpot_low_s", "bound_tpot_s"):
+        one, more = getattr(found, name)
+        assert np.isnan(one) and more > 0.0, name
+    for end in ("", "_low", "_high"):
+        (first, _), (last, later) = (getattr(found, f"{n}{end}_s") for n in ("ttft", "e2e"))
+        assert first == last < later
+
+
 def test_its_interval_is_that_of_its_first_token():
     found = ridgeline.serve(MODEL, system="h100", isl=1000, osl=1, concurrency=20)
     assert (found.e2e_low_s, found.e2e_high_s) == (found.ttft_low_s, found.ttft_high_s)

@@ -1,15 +1,18 @@
 """What a model cannot run, and parameters that do not apply to it, at every interface."""
 
+import numpy as np
 import pytest
 import ridgeline
+from typer.testing import CliRunner
 
+from app.cli import cli
 from app.planning.sweep_result import sweep
 from app.question.query import ask
 from app.scenario import points_file, results
 from app.scenario.gate import context_complaint, nearest_lengths
 from app.scenario.scenario import find_model, resolve
 from app.simulation.result import simulate
-from genz_core.errors import ContextTooLong, InvalidParallelism, InvalidValue
+from genz_core.errors import ContextTooLong, InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.serving.simulation import Requests
 
 SHORT, DENSE, EXPERTS = (
@@ -64,10 +67,40 @@ def test_rows_that_are_too_long_keep_their_times_beside_the_reason(load: dict):
 
 
 @pytest.mark.parametrize("load", [{}, {"concurrency": 4}])
-def test_a_single_question_of_degrees_that_do_not_divide_is_refused(load: dict):
-    asked = ask("estimate", {"model": DENSE, "tp": 3, **load})
-    with pytest.raises(InvalidParallelism, match=r"tp 3 does not divide .*; nearest: tp 2 or 4"):
-        results.estimate(asked, on_error="status")
+@pytest.mark.parametrize(
+    ("given", "code", "error"),
+    [
+        ({"model": DENSE, "tp": 3}, "invalid_parallelism", InvalidParallelism),
+        ({"model": SHORT, "isl": 8192}, "context_too_long", ContextTooLong),
+        ({"model": DENSE, "system": "l4"}, "out_of_memory", OutOfMemory),
+        ({"model": SHORT, "ep": 2}, "ok", InvalidValue),
+    ],
+    ids=str,
+)
+def test_a_single_question_that_cannot_run_is_refused_or_has_a_reason_code(
+    given: dict, code: str, error: type[Exception], load: dict
+):
+    """As a row of several, whose options without meaning are messages, too."""
+    asked = ask("estimate", {**given, **load})
+    with pytest.raises(error) as refused:
+        results.estimate(asked)
+    found = results.estimate(asked, on_error="status")
+    assert found.status == code and str(refused.value) in found.rows[0]["message"]
+    assert np.isnan(found.ttft_s) == (code == "invalid_parallelism")
+    twice = {name: [value] * 2 if name in ("tp", "isl", "ep") else value
+             for name, value in {"isl": 1024, **given}.items()}  # fmt: skip
+    rows = results.estimate(ask("estimate", {**twice, **load}), on_error="status")
+    assert rows.status.tolist() == [code] * 2
+    assert rows.ttft_s[0] == pytest.approx(found.ttft_s, nan_ok=True)
+
+
+@pytest.mark.parametrize("load", [[], ["--concurrency=4"]], ids=str)
+def test_the_command_line_refuses_a_single_question_unless_it_only_lacks_memory(load: list[str]):
+    line = ["ask", DENSE, "tp3", "4 users" if load else "1k in"]
+    for words in (["estimate", DENSE, "--tp=3", *load], line):
+        assert isinstance(CliRunner().invoke(cli, words).exception, InvalidParallelism)
+    shown = CliRunner().invoke(cli, ["estimate", DENSE, "--system=l4", *load])
+    assert shown.exit_code == 0 and "out_of_memory" in shown.output
 
 
 @pytest.mark.parametrize("verb", ["sensitivity", "economics"])

@@ -63,7 +63,7 @@ def test_pinned_loads_show_their_own_figures_beside_those_of_a_static_batch():
     pins = [{"concurrency": 64, "osl": 200}, {"batch": 64, "osl": 200}]
     app = opened("compare", part="Pinned", pins=json.dumps(pins))
     assert not app.exception and not app.error
-    assert any("A: 64 users in a closed loop. B: batch 64." in one.value for one in app.caption)
+    assert any("A: 64 users. B: batch 64." in one.value for one in app.caption)
     table = app.dataframe[0].value.set_index("figure")
     assert table["A"]["Running"] == "64" and not isinstance(table["B"]["Running"], str)
     assert table.loc["Devices"].tolist() == ["1", "1"]

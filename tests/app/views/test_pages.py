@@ -177,6 +177,11 @@ def test_if_it_fitted_every_chart_is_marked_and_nothing_has_a_price(
     assert not money(app) and not commands(app)
 
 
+def test_the_memory_in_a_formula_is_that_of_the_device_as_it_is():
+    app = shown(batch=4, **LARGE, if_fitted="true")
+    assert any("may use 92 % of 85.9 GB" in text.value for text in app.markdown)
+
+
 def test_a_page_of_prices_has_no_figure_even_if_it_fitted():
     app = opened("plan", part="Economics", **LARGE, if_fitted="true")
     assert app.warning and not charts(app) and not app.metric

@@ -186,6 +186,14 @@ def test_where_a_single_token_is_made_the_prefill_is_explained_and_no_decode_ste
     assert "The prefill of a prompt is limited by" in said and "A decode step" not in said
 
 
+def test_a_static_batch_of_a_single_token_has_neither_a_tpot_nor_a_decode_step():
+    cards = {one.label: one for one in shown("answer", osl=1, batch=4).metric}
+    assert (cards["TPOT"].value, cards["TPOT"].delta) == ("–", "only one output token")
+    (phase,) = (one for one in shown("explain", osl=1, batch=4).segmented_control
+                if one.label == "Phase")  # fmt: skip
+    assert phase.options == ["prefill"]
+
+
 def test_users_of_a_prefill_pool_wait_only_where_more_of_them_do_not_run():
     setup = Setup(Question(prefill_workers=2, replicas=2, concurrency=64))
     table = load_curves.curve(setup, "concurrency")

@@ -45,6 +45,11 @@ def test_three_digits_are_within_half_a_percent(value: float):
     assert float(quantities.digits(value).replace(",", "")) == pytest.approx(value, rel=5e-3)
 
 
+def test_a_share_has_no_more_digits_than_one_reads():
+    shares = {0.0123: "1.2 %", 0.43: "43 %", 6.04: "604 %", 212296.43: "21,200,000 %"}
+    assert {share: quantities.percent(share) for share in shares} == shares
+
+
 @given(st.floats(1e-9, 7000))
 def test_a_latency_can_be_read_back(value: float):
     number, unit = quantities.seconds(value).split()
@@ -97,3 +102,11 @@ def test_a_rate_of_requests_has_no_exponent_and_one_request_is_one():
     rates = {1.0: "1 request/s", 2.5: "2.5 requests/s", 12000.0: "12,000 requests/s"}
     assert {rate: quantities.request_rate(rate) for rate in rates} == rates
     assert quantities.request_rate(1234.5, 3) == "1,230 requests/s"
+    assert quantities.request_rate(1.00001) == "1 request/s", "as many as are shown"
+
+
+def test_one_of_a_kind_is_singular_and_more_are_not():
+    assert [quantities.counted(many, "user") for many in (1, 2048)] == ["1 user", "2,048 users"]
+    assert [quantities.counted(text, "user") for text in ("1", "2k")] == ["1 user", "2k users"]
+    loads = {"batch": "batch 8", "concurrency": "8 users", "rate": "8 requests/s"}
+    assert {kind: quantities.load(kind, 8) for kind in loads} == loads

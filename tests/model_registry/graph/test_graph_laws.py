@@ -15,27 +15,7 @@ from tests.draws import cases
 from tests.model_registry.shared_models import built
 from tests.rules import for_every
 
-#: One model of each kind of block.
-MODELS = [
-    "meta-llama/Llama-3.1-8B",
-    "tiiuae/falcon-40b",
-    "google/gemma-2-9b",
-    "google/gemma-4-26B-A4B",
-    "openai/gpt-oss-20b",
-    "meta-llama/Llama-4-Scout-17B-16E-Instruct",
-    "mistralai/Mixtral-8x7B-v0.1",
-    "deepseek-ai/DeepSeek-V3",
-    "deepseek-ai/DeepSeek-V3.2",
-    "deepseek-ai/DeepSeek-V4-Flash",
-    "MiniMaxAI/MiniMax-M3",
-    "moonshotai/Kimi-K3",
-    "Qwen/Qwen3-Next-80B-A3B-Instruct",
-    "state-spaces/mamba-2.8b-hf",
-    "ai21labs/Jamba-v0.1",
-    "Zyphra/Zamba2-7B",
-    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
-    "facebook/opt-350m",
-]
+#: Models of which a step leaves experts idle.
 WITH_EXPERTS = [
     "google/gemma-4-26B-A4B",
     "openai/gpt-oss-20b",
@@ -49,6 +29,16 @@ WITH_EXPERTS = [
     "Qwen/Qwen3-Next-80B-A3B-Instruct",
     "ai21labs/Jamba-v0.1",
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+]
+#: One model of each kind of block.
+MODELS = [
+    "meta-llama/Llama-3.1-8B",
+    "tiiuae/falcon-40b",
+    "google/gemma-2-9b",
+    "state-spaces/mamba-2.8b-hf",
+    "Zyphra/Zamba2-7B",
+    "facebook/opt-350m",
+    *WITH_EXPERTS,
 ]
 #: Work that every device of a tp group does in full: low-rank and per-token parts, selection,
 #: norms.
