@@ -391,7 +391,7 @@ CONSTANTS = (
     EngineConstant("four_bit_efficiency", 0.5, era=0.3),
     EngineConstant("expert_efficiency", 0.5, era=0.3),
     EngineConstant("host_request_s", 1.0, least=1e-4, most=1.6),
-    EngineConstant("prompt_launch_s", 0.3, 0.2, 0.4, era=1.0),
+    EngineConstant("prompt_launch_s", 0.3, 0.2, 0.4, era=0.7),
 )
 FIELDS = tuple(constant.field for constant in CONSTANTS)
 #: {constant: starting value where it is zero}.

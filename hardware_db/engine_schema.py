@@ -22,7 +22,7 @@ from genz_core.engine import (
 from genz_core.errors import InvalidValue
 from genz_core.precision import canonical
 from genz_core.systems import System
-from hardware_db.engine_versions import Era, is_before, is_until
+from hardware_db.engine_versions import Era, era_of, is_before, is_until
 from hardware_db.schema_errors import sentence
 from hardware_db.system_schema import GIBI, GIGA, MICRO, Fact, Source
 
@@ -326,6 +326,9 @@ class EngineRecord(BaseModel):
         }
         figures |= {name: int(getattr(self, name).value) for name in _COUNTS}
         figures |= {name: getattr(self, name) for name in _POLICIES}
+        era = era_of(self.eras, version)
+        if era is not None and era.compiled:
+            figures["prompt_launch_s"] = 0.0
         eager = {name: fact.value for name, fact in self.extra.items()}
         return EngineProfile(
             name=self.id,

@@ -27,6 +27,7 @@ class Era(BaseModel):
 
     id: a word for it.  until: its last release or build.  until_month: its last month, YYYY-MM.
     changed: what the next era does differently.  source: key of the file's sources.
+    compiled: whether whole steps are compiled, so that the host launches no operators one by one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,6 +37,7 @@ class Era(BaseModel):
     until_month: str
     changed: str
     source: str
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

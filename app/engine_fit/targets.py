@@ -103,7 +103,9 @@ class EngineFitData:
     def _price(
         self, resolved: Resolved, rows: Sequence[int], engine: EngineProfile
     ) -> dict[int, points_file.Row]:
-        """The priced rows by index."""
+        """The priced rows by index; without launches where the version has none."""
+        if not resolved.engine.prompt_launch_s:
+            engine = replace(engine, prompt_launch_s=0.0)
         under = replace(resolved, engine=engine)
         priced = points_file.price_group(under, [self.rows[at] for at in rows])
         return dict(zip(rows, priced, strict=True))

@@ -62,7 +62,7 @@ def figures(
         tpot_s=tpot,
         ttft_median_s=masked(balance.ttft_median_s, bound_prefill),
         tpot_median_s=tpot,
-        prefill_s=masked(np.minimum(prefill_s, np.maximum(balance.ttft_s, bound_prefill))),
+        prefill_s=masked(prefill_s, bound_prefill),
         decode_step_s=masked(decode_s * each),
         bound_prefill_s=masked(bound_prefill),
         bound_decode_step_s=masked(bound_decode),

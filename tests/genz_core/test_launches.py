@@ -105,3 +105,8 @@ def test_a_prompt_on_one_of_several_ranks_is_read_as_a_static_batch_of_one(split
     assert served.prefill_s[0] == pytest.approx(static.ttft_s[0], rel=1e-3)
     assert served.ttft_s[0] >= served.prefill_s[0]
     assert served.tpot_s[0] == pytest.approx(static.tpot_s[0], rel=1e-2)
+
+
+def test_releases_that_ran_compiled_engines_launch_nothing():
+    before, after = (hardware_db.load_engine(f"trtllm {version}") for version in ("0.9", "1.0"))
+    assert before.prompt_launch_s == 0.0 < after.prompt_launch_s
