@@ -12,7 +12,7 @@ from typing import Any
 from app.accuracy.tables import Row
 from hardware_db.profiles import residual_quantiles
 from hardware_db.profiles.validation import OPERATOR_SPLITS, validation_rows
-from hardware_db.tables import TableFolder, table
+from hardware_db.tables import TableFolder, read_rows, table
 
 #: Splits of the serving measurements, each with its meaning.
 SERVING_SPLITS: Mapping[str, str] = {
@@ -63,7 +63,7 @@ def operator_points() -> tuple[Row, ...]:
     numbers = ("predicted_s", "measured_s", "roofline_s")
     return tuple(
         {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}
-        for row in table("profiles", "held_out_points")
+        for row in read_rows("profiles", "held_out_points")
     )
 
 
