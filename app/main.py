@@ -89,6 +89,7 @@ def _lead(path: str, part: str) -> None:
 def main() -> None:
     """Draw the page that the address names."""
     garbage.freeze_survivors()
+    garbage.forget_widgets()
     visitor.admit()
     caches.clear_stale_caches()
     # the icon first: else the browser asks a font's host for the page's own

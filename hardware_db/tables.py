@@ -26,17 +26,20 @@ def folder(folder_name: TableFolder) -> Path:
     return HERE / folder_name
 
 
-@cache
-def table(folder_name: TableFolder, name: str) -> tuple[dict[str, str], ...]:
+def read_rows(folder_name: TableFolder, name: str) -> tuple[dict[str, str], ...]:
     """Rows of a table, {column: text} each, equal texts one object; empty if `name`.csv does not
-    exist.
+    exist.  Read anew by each call.
     """
     path = folder(folder_name) / f"{name}.csv"
     if not path.is_file():
         return ()
-    rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    read = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     same: dict[str, str] = {}
-    return tuple({column: same.setdefault(text, text) for column, text in r.items()} for r in rows)
+    return tuple({column: same.setdefault(text, text) for column, text in r.items()} for r in read)
+
+
+#: `read_rows`, kept.
+table = cache(read_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from app.accuracy import (
     tables,
     worked_example_document,
 )
-from app.accuracy.tables import Row, table_text
+from app.accuracy.tables import Columns, Row, columns_of, table_text
 from app.answers.table import without_empty
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
@@ -55,8 +55,8 @@ def markdown(published: Sequence[Row], serving: Sequence[Row], day: str) -> str:
         "p90 are of its absolute value, bias is its mean. The dashboard's page *Accuracy* shows "
         "the same with charts; [accuracy](accuracy.md) is the summary.",
         *_operators(series),
-        *_batch(published),
-        *_serving(serving),
+        *_batch(columns_of(published)),
+        *_serving(columns_of(serving)),
         *_read_apart(),
         _limits(),
     ]
@@ -85,11 +85,11 @@ def _operators(series: Sequence[Row]) -> list[str]:
     ]
 
 
-def _batch(records: Sequence[Row]) -> list[str]:
+def _batch(records: Columns) -> list[str]:
     return [
         "## Static batches",
-        f"{len(records)} published points (one prefill, one decode step or one static batch) in "
-        "`hardware_db/measurements/published.csv`, each with a citation.",
+        f"{len(records['id'])} published points (one prefill, one decode step or one static "
+        "batch) in `hardware_db/measurements/published.csv`, each with a citation.",
         shipped_errors.split_sentence(
             shipped_errors.fit_errors(shipped_errors.BATCH_METRICS), "published, all"
         ),
@@ -100,15 +100,15 @@ def _batch(records: Sequence[Row]) -> list[str]:
     ]
 
 
-def _serving(records: Sequence[Row]) -> list[str]:
+def _serving(records: Columns) -> list[str]:
     parts = [
         "## Serving under load",
-        f"{len(records) // 2:,} closed-loop runs in `hardware_db/measurements/serving.csv`, mean "
-        "TTFT and TPOT of each. Engine, model, GPU, format, degrees, lengths and load are known; "
-        "engine flags are not.",
+        f"{len(records['id']) // 2:,} closed-loop runs in `hardware_db/measurements/serving.csv`, "
+        "mean TTFT and TPOT of each. Engine, model, GPU, format, degrees, lengths and load are "
+        "known; engine flags are not.",
     ]
     for metric, name in (("tpot_s", "TPOT"), ("ttft_s", "TTFT")):
-        shown = [row for row in records if row["metric"] == metric]
+        shown = measured_points.of_metric(records, metric)
         columns = ("system", "engine", "model", "weights", "concurrency", "origin")
         parts += [
             f"### {name}",
@@ -136,7 +136,7 @@ def _read_apart() -> list[str]:
     return parts
 
 
-def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[str]) -> list[str]:
+def _common(records: Columns, metrics: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Tables that batch points and serving share: errors by split and by column, then coverage.
 
     metrics: those of the fit errors.  columns: of `records`; each gets a table of in-sample errors.
@@ -159,7 +159,7 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
     return [*parts, words, table_text(without_empty(coverage))]
 
 
-def _worst(records: Sequence[Row], shown: Sequence[Row]) -> list[str]:
+def _worst(records: Columns, shown: Columns) -> list[str]:
     worst = likely_causes.suspected_records(records, measured_points.worst(shown, _WORST))
     words = "The largest errors, with causes suggested by rules (not confirmed):"
     return [words, table_text(likely_causes.brief(worst))]

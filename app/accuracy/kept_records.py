@@ -20,7 +20,7 @@ import hardware_db
 import model_registry
 from app.accuracy import measured_points
 from app.accuracy.likely_causes import run_words
-from app.accuracy.tables import Row
+from app.accuracy.tables import Columns, Row, column, columns_of
 from genz_core.common.cache_folder import cache_folder
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import InvalidValue
@@ -35,25 +35,19 @@ AREAS: Mapping[str, Callable[..., list[Row]]] = {
 _PACKAGES = (app, genz_core, hardware_db, model_registry)
 
 
-def read(area: str) -> list[Row] | None:
+def read(area: str) -> Columns | None:
     """The records of an area as they were kept; None if this edition kept none, or the file is
-    damaged.  Equal texts are one object: most repeat, and a server holds them all.
+    damaged.
     """
-    same: dict[str, str] = {}
-
-    def row(pairs: list[tuple[str, Any]]) -> Row:
-        return {k: same.setdefault(v, v) if isinstance(v, str) else v for k, v in pairs}
-
     with suppress(OSError, ValueError):
-        text = _path(area).read_text(encoding="utf-8")
-        found: list[Row] = json.loads(text, object_pairs_hook=row)
-        return found
+        found: dict[str, list[Any]] = json.loads(_path(area).read_text(encoding="utf-8"))
+        return {name: column(values) for name, values in found.items()}
     return None
 
 
-def records(area: str, progress: Progress = silent, cancelled: Cancel = never) -> list[Row]:
+def records(area: str, progress: Progress = silent, cancelled: Cancel = never) -> Columns:
     """The records of "batch points" or "serving", from disk where they are kept, otherwise priced
-    and kept; each has a `label` for a chart's hover text.
+    and kept; their `label` is a chart's hover text.
 
     Raises:
         Cancelled: between two rows.
@@ -62,17 +56,18 @@ def records(area: str, progress: Progress = silent, cancelled: Cancel = never) -
     return _made(area, progress, cancelled) if kept is None else kept
 
 
-def _made(area: str, progress: Progress, cancelled: Cancel) -> list[Row]:
+def _made(area: str, progress: Progress, cancelled: Cancel) -> Columns:
     def told(done: int, of: int) -> None:
         progress(done / of, f"{done:,} of {of:,} measured runs")
         if cancelled():
             raise Cancelled("the measured runs")
 
     with as_shipped():
-        found = [{**row, "label": run_words(row)} for row in AREAS[area](told)]
+        found = columns_of([{**row, "label": run_words(row)} for row in AREAS[area](told)])
     path = _path(area)
     with suppress(InvalidValue), write_whole(path) as draft:  # a full disk, or a read-only one
-        draft.write_text(json.dumps(found), encoding="utf-8")
+        kept = {name: values.tolist() for name, values in found.items()}
+        draft.write_text(json.dumps(kept), encoding="utf-8")
         for other in path.parent.glob(f"records-{area}-*.json"):
             other.unlink(missing_ok=True)
     return found

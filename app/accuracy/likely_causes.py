@@ -12,7 +12,7 @@ import numpy as np
 
 import model_registry
 from app.accuracy.measured_points import SERVING_METRICS
-from app.accuracy.tables import Row
+from app.accuracy.tables import Columns, Row, rows_of
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 
@@ -80,25 +80,27 @@ def _predicts_tokens(model: str) -> bool:
         return False
 
 
-def suspected_records(records: Sequence[Row], worst: Sequence[Row]) -> list[Row]:
+def suspected_records(records: Columns, worst: Sequence[Row]) -> list[Row]:
     """The records `worst`, each with its likely cause in the column "suspected".
 
     records: all priced records; rules compare with those of the same run and labels.
     """
-    runs: dict[Any, list[Row]] = {record["id"]: [] for record in worst}
-    labelled: dict[tuple[Any, ...], list[Row]] = {_label(record): [] for record in worst}
-    for row in records:
-        if row["id"] in runs:
-            runs[row["id"]].append(row)
-        if (label := _label(row)) in labelled:
-            labelled[label].append(row)
+    runs: dict[Any, list[int]] = {record["id"]: [] for record in worst}
+    labelled: dict[tuple[Any, ...], list[int]] = {_label(record): [] for record in worst}
+    labels = zip(*(records[name] for name in _LABELS if name in records), strict=True)
+    for at, (run, label) in enumerate(zip(records["id"], labels, strict=True)):
+        if run in runs:
+            runs[run].append(at)
+        if label in labelled:
+            labelled[label].append(at)
+    ratios = records["predicted_s"] / records["measured_s"]
     suspected = []
     for record in worst:
-        run = [row for row in runs[record["id"]] if row is not record]
-        ratios = [row["predicted_s"] / row["measured_s"] for row in labelled[_label(record)]]
-        common = float(np.median(ratios)) if len(ratios) >= _SEVERAL else 1.0
-        reason = suspicion(record, run[0] if run else None, common)
-        suspected.append({**record, "suspected": reason})
+        run = [at for at in runs[record["id"]] if records["metric"][at] != record["metric"]]
+        alike = ratios[labelled[_label(record)]]
+        common = float(np.median(alike)) if len(alike) >= _SEVERAL else 1.0
+        other = next(iter(rows_of(records, run)), None)
+        suspected.append({**record, "suspected": suspicion(record, other, common)})
     return suspected
 
 
@@ -124,8 +126,11 @@ def run_words(row: Mapping[str, Any]) -> str:
     return ", ".join([*filter(None, words), f"{row['isl']}/{row['osl']} tokens", load])
 
 
+_LABELS = ("source", "model", "system")
+
+
 def _label(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(record.get(name, "") for name in ("source", "model", "system"))
+    return tuple(record[name] for name in _LABELS if name in record)
 
 
 # ------------------------------------------------------------------------------- operator series

@@ -1,11 +1,11 @@
 """The shipped measured points with their predictions: records, and their errors by column."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 import hardware_db
-from app.accuracy.tables import Row, grouped
+from app.accuracy.tables import Columns, Row, grouped, rows_of
 from app.answers.column import ends
 from app.scenario import points_file
 from genz_core.calibration.error_metrics import ErrorSummary, error_summary
@@ -97,29 +97,33 @@ def _record(row: Mapping[str, str], priced: Mapping[str, str], metric: str, meas
     }
 
 
-def error_table(records: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
+def of_metric(records: Columns, metric: str) -> Columns:
+    """The records of a metric."""
+    chosen = records["metric"] == metric
+    return {name: column[chosen] for name, column in records.items()}
+
+
+def error_table(records: Columns, by: Sequence[str] = ()) -> list[Row]:
     """Errors in percent for each group of records with equal columns `by`, largest group first."""
-    return [{**shared, **_percent(_accuracy(of))} for shared, of in grouped(records, by)]
-
-
-def worst(records: Sequence[Row], count: int = 20) -> list[Row]:
-    """The `count` records with the largest |ln(predicted / measured)|, largest first."""
-    finite = [record for record in records if np.isfinite(record["error"])]
-
-    def distance(record: Row) -> float:
-        return abs(float(np.log1p(max(record["error"], -0.999))))
-
-    return sorted(finite, key=distance, reverse=True)[:count]
-
-
-def _accuracy(records: Iterable[Row]) -> ErrorSummary:
-    columns = {
-        name: np.array([record.get(name, np.nan) for record in records], dtype=float)
-        for name in ("predicted_s", "measured_s", "low_s", "high_s")
-    }
-    return error_summary(
-        columns["predicted_s"], columns["measured_s"], columns["low_s"], columns["high_s"]
+    places = (
+        {name: records[name][at] for name in by} | {"at": at} for at in range(len(records["error"]))
     )
+    return [
+        {**shared, **_percent(_accuracy(records, [place["at"] for place in of]))}
+        for shared, of in grouped(places, by)
+    ]
+
+
+def worst(records: Columns, most: int = 20) -> list[Row]:
+    """The records with the largest |ln(predicted / measured)|, at most so many, largest first."""
+    finite = np.flatnonzero(np.isfinite(records["error"]))
+    distance = np.abs(np.log1p(np.maximum(records["error"][finite], -0.999)))
+    return rows_of(records, finite[np.argsort(-distance, kind="stable")][:most])
+
+
+def _accuracy(records: Columns, at: Sequence[int]) -> ErrorSummary:
+    names = ("predicted_s", "measured_s", "low_s", "high_s")
+    return error_summary(*(records[name][at] for name in names))
 
 
 def _percent(figures: ErrorSummary) -> Row:

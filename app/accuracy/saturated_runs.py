@@ -84,5 +84,5 @@ def error_table(found: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
 def worst(found: Sequence[Row], count: int) -> list[Row]:
     """The `count` runs with the largest |ln(predicted / measured)|, largest first."""
     names = ("id", "model", "system", "engine", "isl", "osl", "error")
-    furthest = measured_points.worst(found, count)
+    furthest = measured_points.worst(tables.columns_of(found), count)
     return [{name: record[name] for name in names} for record in furthest]

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.accuracy.tables import Row
+from app.accuracy.tables import Columns, Row, columns_of
 from hardware_db.profiles import residual_quantiles
 from hardware_db.profiles.validation import OPERATOR_SPLITS, validation_rows
-from hardware_db.tables import TableFolder, table
+from hardware_db.tables import TableFolder, read_rows, table
 
 #: Splits of the serving measurements, each with its meaning.
 SERVING_SPLITS: Mapping[str, str] = {
@@ -56,14 +56,16 @@ def operator_series() -> tuple[Row, ...]:
 
 
 @functools.cache
-def operator_points() -> tuple[Row, ...]:
+def operator_points() -> Columns:
     """Predicted and measured times [s] of operators on held-out shapes, sampled from every
     series.
     """
     numbers = ("predicted_s", "measured_s", "roofline_s")
-    return tuple(
-        {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}
-        for row in table("profiles", "held_out_points")
+    return columns_of(
+        [
+            {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}
+            for row in read_rows("profiles", "held_out_points")
+        ]
     )
 
 

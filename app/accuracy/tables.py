@@ -1,4 +1,4 @@
-"""Shared by validations: parallel work, groups of rows, and stored tables."""
+"""Shared by validations: parallel work, groups and columns of rows, and stored tables."""
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,12 +7,17 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.answers.table import TableFormat, render
 from genz_core.common.progress import Cancel, Cancelled
 from hardware_db import tables
 from hardware_db.tables import TableFolder
 
 Row = dict[str, Any]
+#: Rows by column: numbers as floats, all else as objects, [rows].
+Columns = Mapping[str, NDArray[Any]]
 Given = TypeVar("Given")
 
 
@@ -50,6 +55,25 @@ def grouped(rows: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[tuple[
         groups.setdefault(tuple(row.get(name, "") for name in by), []).append(row)
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
     return [(dict(zip(by, key, strict=True)), members) for key, members in ordered]
+
+
+def columns_of(rows: Sequence[Row]) -> Columns:
+    """Rows with the same columns, by column; {} without any."""
+    return {name: column([row[name] for row in rows]) for name in rows[0]} if rows else {}
+
+
+def column(values: Sequence[Any]) -> NDArray[Any]:
+    """The values of a column, equal texts one object: most repeat, and a server holds them all."""
+    if isinstance(values[0], float):
+        return np.array(values, dtype=float)
+    same: dict[Any, Any] = {}
+    return np.array([same.setdefault(value, value) for value in values], dtype=object)
+
+
+def rows_of(columns: Columns, at: Sequence[int] | NDArray[np.intp]) -> list[Row]:
+    """The rows of columns at some places."""
+    values = (one[at].tolist() for one in columns.values())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def today() -> str:

@@ -64,7 +64,9 @@ def sweep_parity(
     rows: see `app.measuring.prediction.step_rows`.  agreed: the fitted line by phase, measured =
     slope x predicted + intercept.
     """
-    points = [{**row, "label": f"{row['batch']} × {row['length']}{_trusted(row)}"} for row in rows]
+    shown = ("predicted_s", "measured_s", "phase")
+    points: dict[str, Any] = {name: [row[name] for row in rows] for name in shown}
+    points["label"] = [f"{row['batch']} × {row['length']}{_trusted(row)}" for row in rows]
     figure = parity.parity(points, "phase", "Steps, predicted and measured", look)
     clouds = {trace["name"]: trace for trace in figure.data if trace.get("mode") == "markers"}
     for phase, cloud in clouds.items():
@@ -98,15 +100,15 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
     return lay_bars(figure, look, title, bottom=92, mode="group", gap=0.3, zeroline=True)
 
 
-def operator_points(operators: pd.DataFrame) -> list[dict[str, object]]:
-    """Rows of `Comparison.operators` as points for `parity.parity`, grouped by "class"."""
-    rows = operators[(operators["measured_s"] > 0) & (operators["predicted_s"] > 0)]
-    return [
-        {
-            "predicted_s": float(row["predicted_s"]),
-            "measured_s": float(row["measured_s"]),
-            "label": f"{row['phase']}: {chart_text(str(row['name'])[:60])}{_trusted(row)}",
-            "class": CLASS_NAMES.get(str(row["class"]), chart_text(str(row["class"]))),
-        }
-        for row in rows.to_dict("records")
-    ]
+def operator_points(operators: pd.DataFrame) -> parity.Points:
+    """`Comparison.operators` as points for `parity.parity`, grouped by "class"."""
+    compared = operators[(operators["measured_s"] > 0) & (operators["predicted_s"] > 0)]
+    rows = compared.to_dict("records")
+    return {
+        "predicted_s": compared["predicted_s"],
+        "measured_s": compared["measured_s"],
+        "label": [
+            f"{row['phase']}: {chart_text(str(row['name'])[:60])}{_trusted(row)}" for row in rows
+        ],
+        "class": [CLASS_NAMES.get(str(one), chart_text(str(one))) for one in compared["class"]],
+    }

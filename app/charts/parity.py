@@ -1,17 +1,20 @@
 """Predicted against measured on logarithmic axes, a histogram of the errors, errors by split."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from app.charts.figure import Figure, Trace
 from app.charts.parts import area, dots, line, log_axis
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
+from genz_core.types import Array, Mask
 
-Point = Mapping[str, Any]
+#: Values by column, [points].
+Points = Mapping[str, ArrayLike]
 REST = "all others"
 #: Half-widths of the bands around y = x, widest first: predicted / measured within 1 +- each.
 BANDS = (0.2, 0.1)
@@ -23,17 +26,18 @@ _MOST = 8
 _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 
 
-def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
+def parity(points: Points, by: str, title: str, look: Look) -> Figure:
     """Predicted against measured seconds, with y = x and bands of 10 and 20 %.
 
-    points: mappings with predicted_s, measured_s, `label` for the hover, and the column `by`.  Each
-    group of `largest_groups` has its own colour and shape.
+    points: predicted_s, measured_s, `label` for the hover, and the column `by`.  Each group of
+    `largest_groups` has its own colour and shape.
     """
     figure = blank(look, title, 480)
-    usable = [p for p in points if _positive(p["predicted_s"]) and _positive(p["measured_s"])]
-    if not usable:
+    predicted, measured = _seconds(points)
+    usable = np.flatnonzero(_positive(predicted) & _positive(measured))
+    if not usable.size:
         return figure
-    times = [float(p[name]) for p in usable for name in ("predicted_s", "measured_s")]
+    times = np.concatenate([predicted[usable], measured[usable]]).tolist()
     limits = (min(times) / 1.5, max(times) * 1.5)
     for width in BANDS:
         low, high = limits
@@ -43,24 +47,28 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
         figure.add_trace(area(xs, rim, f"within {width:.0%}", look.good, opacity))
     equal = line(limits, limits, "", look.ink, "", line={"width": 1}, showlegend=False)
     figure.add_trace(equal)
-    clouds = largest_groups(usable, by)
+    groups, labels = (np.asarray(points[name], dtype=object)[usable] for name in (by, "label"))
+    clouds = largest_groups(groups)
     colors = _colors(list(clouds), look)
-    for at, (name, members) in enumerate(clouds.items()):
-        figure.add_trace(_cloud(name, members, _MARKS[at % len(_MARKS)], colors[name]))
+    for number, (name, at) in enumerate(clouds.items()):
+        of_group = (labels[at], predicted[usable][at], measured[usable][at])
+        symbol = _MARKS[number % len(_MARKS)]
+        figure.add_trace(_cloud(name, *of_group, symbol, colors[name]))
     across = log_axis(limits, quantities.seconds, across=True)
     x = {"title_text": "Measured", "minor_showgrid": False, **across}
     y = {"title_text": "Predicted", "minor_showgrid": False, **log_axis(limits, quantities.seconds)}
     return figure.laid(x, y, hovermode="closest", margin={"t": 44, "b": 110, "l": 76})
 
 
-def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
+def error_histogram(points: Points, title: str, look: Look) -> Figure:
     """Histogram of predicted / measured on a logarithmic axis, in 40 bins.
 
     Ratios beyond a factor of four are counted in the outermost bins.
     """
     figure = blank(look, title, 480)
-    ratios = [p["predicted_s"] / p["measured_s"] for p in points if _positive(p["predicted_s"])]
-    kept = np.clip(ratios, _LEAST_RATIO, _MOST_RATIO)
+    predicted, measured = _seconds(points)
+    drawn = _positive(predicted)
+    kept = np.clip(predicted[drawn] / measured[drawn], _LEAST_RATIO, _MOST_RATIO)
     edges = np.linspace(np.log(_LEAST_RATIO), np.log(_MOST_RATIO), 41)
     counts, _ = np.histogram(np.log(kept), edges)
     middles = (edges[:-1] + edges[1:]) / 2
@@ -80,24 +88,32 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
     return figure.laid(x, "Points", margin={"t": 44, "b": 110}, bargap=0)
 
 
-def largest_groups(points: Sequence[Point], by: str) -> dict[str, list[Point]]:
-    """Points grouped by the value of column `by`, largest group first.
+def largest_groups(values: Iterable[Any]) -> dict[str, list[int]]:
+    """The places of equal values, largest group first.
 
     All groups beyond the eighth are combined under `REST`.
     """
-    members: dict[str, list[Point]] = {}
-    for point in points:
-        members.setdefault(str(point.get(by, "")) or "not stated", []).append(point)
+    members: dict[str, list[int]] = {}
+    for at, value in enumerate(values):
+        members.setdefault(str(value) or "not stated", []).append(at)
     ordered = dict(sorted(members.items(), key=lambda item: -len(item[1])))
     if len(ordered) <= _MOST + 1:
         return ordered
     names = list(ordered)
-    rest = [point for name in names[_MOST:] for point in ordered[name]]
+    rest = [at for name in names[_MOST:] for at in ordered[name]]
     return {name: ordered[name] for name in names[:_MOST]} | {REST: rest}
 
 
-def _positive(value: Any) -> bool:
-    return bool(np.isfinite(value) and value > 0)
+def _seconds(points: Points) -> tuple[Array, Array]:
+    """Predicted and measured, [points]."""
+    predicted, measured = (
+        np.asarray(points[name], dtype=float) for name in ("predicted_s", "measured_s")
+    )
+    return predicted, measured
+
+
+def _positive(values: Array) -> Mask:
+    return np.isfinite(values) & (values > 0)
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
@@ -108,21 +124,18 @@ def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
     return dict(zip(names, cycle(look.classes), strict=False)) | {REST: look.faint}
 
 
-def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace:
-    measured, predicted = ([p[one] for p in points] for one in ("measured_s", "predicted_s"))
+def _cloud(
+    name: str, labels: Iterable[Any], predicted: Array, measured: Array, symbol: str, color: str
+) -> Trace:
+    made_s, seen_s = predicted.tolist(), measured.tolist()
     told = [
-        [
-            p["label"],
-            quantities.seconds(made),
-            quantities.seconds(seen),
-            f"{made / seen - 1.0:+.0%}",
-        ]
-        for p, seen, made in zip(points, measured, predicted, strict=True)
+        [label, quantities.seconds(made), quantities.seconds(seen), f"{made / seen - 1.0:+.0%}"]
+        for label, made, seen in zip(labels, made_s, seen_s, strict=True)
     ]
     marker = {"color": color, "symbol": symbol, "size": 6, "opacity": 0.7, "line": {"width": 0}}
     hover = "%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
     hover += "(%{customdata[3]})<extra></extra>"
-    return dots(measured, predicted, name, marker, hover, customdata=told)
+    return dots(seen_s, made_s, name, marker, hover, customdata=told)
 
 
 def errors_by_split(

@@ -134,7 +134,7 @@ def priced(setup: Setup) -> Estimate:
     return estimate_resolved(deployed(setup))
 
 
-@by_setup(8)
+@by_setup(4)
 def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
     """The estimate of a setup with `axis` ("batch" or "isl") running over `values`."""
     return estimate_resolved(deployed(setup), **{axis: np.array(values, dtype=float)})
@@ -155,7 +155,7 @@ def fewest(setup: Setup, batch: int) -> Parallelism | None:
     return fewest_devices(deployed(setup), batch)
 
 
-@by_setup(256)
+@by_setup(64)
 def levers(setup: Setup) -> dict[str, list[tuple[str, float]]]:
     """Share of each phase's latency that single changes save; see `app.scenario.levers`."""
     eight = with_eight_bits(setup, resolved(setup))

@@ -20,6 +20,7 @@ import plotly.io
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
+from app.accuracy.tables import Columns
 from app.answers.table import to_csv
 from app.charts import style
 from app.charts.figure import Figure, Trace, faded
@@ -127,12 +128,12 @@ class _AsItIs(BaseFigure):
 def downloads(
     name: str,
     figures: Mapping[str, Figure],
-    table: pd.DataFrame | Sequence[Mapping[str, Any]],
+    table: pd.DataFrame | Sequence[Mapping[str, Any]] | Columns,
     setup: Setup,
 ) -> None:
     """Draw buttons that save the table, the scenario and every figure, each made at the click.
 
-    table: also as its rows.
+    table: also as its rows or columns.
     """
 
     def every_row() -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Garbage collection in the server's process.
+"""Garbage in the server's process: collected, and what Streamlit would keep of widgets.
 
 Streamlit requests a full collection after every run, which traverses every object: 140 ms with the
 libraries and the models loaded.  Once a collection takes long, its survivors are therefore skipped
@@ -13,7 +13,10 @@ import functools
 import gc
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 _FULL = 2  # the generation that Streamlit collects
 _LONG_S = 0.005  # processor time of a collection whose survivors are skipped by later ones
@@ -59,3 +62,20 @@ def _give_back() -> None:
 def freeze_survivors() -> None:
     """Keep full collections short from now on; a second call does nothing."""
     gc.callbacks.append(Survivors())
+
+
+def forget_widgets() -> None:
+    """Let go of the widgets that the last run of this session did not draw; call it when a run
+    begins.
+
+    Streamlit forgets their values, but keeps their callbacks, with the answers and figures in them,
+    as long as the session.
+    """
+    context = get_script_run_ctx()
+    if context is None:
+        return
+    with suppress(AttributeError):  # private names: another release may not have them
+        state = context.session_state._state
+        widgets, before = state._new_widget_state, state._old_state
+        for gone in widgets.widget_metadata.keys() - before.keys() - widgets.states.keys():
+            del widgets.widget_metadata[gone]

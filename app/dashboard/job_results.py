@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from app.accuracy import kept_records
+from app.accuracy.tables import Columns
 from app.dashboard import visitor
 from app.dashboard.caches import CLEARING, ByteCache
 from app.dashboard.job_progress import show_progress, submitted
@@ -112,7 +113,7 @@ def _let_go(job: Job) -> None:
         job.abandon()
 
 
-def measured_records(area: str) -> list[dict[str, Any]] | None:
+def measured_records(area: str) -> Columns | None:
     """The measured records of an area of page Accuracy; None while a job prices them."""
     key = ("accuracy", area)
     if RESULTS.get(key) is None and (kept := kept_records.read(area)) is not None:

@@ -124,7 +124,7 @@ def _curve(setup: Setup, load: str) -> Table:
     return _curves(caches.deployed(setup), load, (setup.scenario.tp,))[0]
 
 
-@caches.by_setup(128)
+@caches.by_setup(64)
 def one_load(setup: Setup) -> Mapping[str, Any]:
     """The figures of a setup's load as `ridgeline serve` gives them, its message beside them."""
     load = load_of(setup)

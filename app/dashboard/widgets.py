@@ -152,7 +152,7 @@ def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
         st.caption(caption)
 
 
-def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str, Figure]:
+def parity_and_errors(points: parity.Points, by: str, title: str, key: str) -> dict[str, Figure]:
     """Draw the parity of points and the histogram of their errors; returns both by name.
 
     points, by: as for `app.charts.parity.parity`.

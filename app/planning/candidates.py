@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Candidates:
     families: tuple[Family, ...]
     family: NDArray[np.intp]
     columns: Mapping[str, Array]
-    status: NDArray[np.str_]
+    status: NDArray[Any]
     messages: Mapping[int, str]
     simulated: dict[tuple[float, ...], Any] = field(default_factory=dict, repr=False)
 
@@ -110,11 +111,13 @@ def joined(parts: Sequence[Candidates]) -> Candidates:
         messages |= {start + at: sentence for at, sentence in part.messages.items()}
         start += len(part)
     empty = np.zeros(0)
+    # a code is up to 24 characters in an array of texts; here equal ones are one object
+    codes = [intern(code) for part in parts for code in part.status.tolist()]
     return Candidates(
         tuple(families),
         np.concatenate([np.zeros(0, dtype=np.intp), *numbers]),
         {name: np.concatenate([empty, *(p.columns[name] for p in parts)]) for name in COLUMNS},
-        np.concatenate([np.zeros(0, dtype="U24"), *(part.status for part in parts)]),
+        np.array(codes, dtype=object),
         messages,
     )
 

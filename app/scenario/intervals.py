@@ -328,7 +328,7 @@ def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Ranged:
 # ------------------------------------------------------------------------------- operators
 
 
-_TABLES: ByIdentity[Table] = ByIdentity(16)
+_TABLES: ByIdentity[Table] = ByIdentity(8)
 
 
 def operator_table(step: StepEstimate, config: int = 0) -> Table:

@@ -95,7 +95,7 @@ def placing(question: Question, **given: Any) -> Question:
     return replace(STANDARD, **kept)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _kept(question: Question, _stamp: frozenset[tuple[Path, int]]) -> Resolved:
     """A question's names looked up; cached until one of the user's own files changes."""
     model = find_model(question.model, question.precisions)

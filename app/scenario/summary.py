@@ -173,7 +173,7 @@ def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
     return dict(_PARTS.get(lambda: _parts_of(step, config), step, values=config))
 
 
-_PARTS: ByIdentity[dict[str, float]] = ByIdentity(16)
+_PARTS: ByIdentity[dict[str, float]] = ByIdentity(4)
 
 
 def _parts_of(step: StepEstimate, config: int) -> dict[str, float]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
+from app.accuracy.tables import rows_of
 from app.charts import parity
 from app.dashboard import explanations, export, job_results, sidebar
 from app.dashboard.load_curves import batches_words
@@ -43,7 +44,8 @@ def operators() -> None:
     if points := shipped_errors.operator_points():
         by = choice("Colour", ["operator", "system", "fmt"], "accuracy_colour")
         figures |= parity_and_errors(points, by, "Held-out shapes", "operators")
-        st.caption(page_text("held-out shapes", points=len(points), first=points[0]))
+        first, number = rows_of(points, [0])[0], len(points["label"])
+        st.caption(page_text("held-out shapes", points=number, first=first))
     meaning = "; ".join(f"**{name}**: {words}" for name, words in OPERATOR_SPLITS.items())
     titled_table("Mean absolute error by split [%]", matrix, "operator_matrix", meaning)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -73,7 +75,7 @@ def measured_points_area(area: str) -> None:
     st.caption(f"Charts and the tables by {by} use the shipped constants, so they are in-sample.")
     with sidebar.stopping():
         records = job_results.measured_records(area.casefold())
-    shown = [row for row in records or () if metric in (None, row["metric"])]
+    shown = measured_points.of_metric(records, metric) if records and metric else records or {}
     figures = parity_and_errors(shown, by, "Predicted over measured", area) if shown else {}
     meanings = "; ".join(shipped_errors.split_words(splits))
     titled_table("Errors by split [%]", splits, "splits", meanings)

@@ -104,7 +104,7 @@ class _Asked:
         return self.made
 
 
-_ASKED: ByIdentity[_Asked] = ByIdentity(256)
+_ASKED: ByIdentity[_Asked] = ByIdentity()
 
 
 @dataclass(frozen=True, slots=True)

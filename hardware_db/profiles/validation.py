@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from hardware_db.tables import folder, table
+from hardware_db.tables import folder, read_rows
 
 FILE = folder("profiles") / "operator_validation.csv"
 #: {split: meaning}, in the order of tables and charts.
@@ -36,7 +36,7 @@ def validation_rows() -> list[dict[str, Any]]:
         row
         | {name: int(row[name]) for name in _COUNTS}
         | {name: float(row[name]) for name in _ERRORS}
-        for row in table("profiles", FILE.stem)
+        for row in read_rows("profiles", FILE.stem)
     ]
 
 

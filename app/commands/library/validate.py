@@ -96,19 +96,21 @@ def validate(
 def _measured(what: str, by: list[str], worst: int, _: int) -> _Validated:
     """Errors on measured rows with the shipped constants, then on held-out rows."""
     from app.accuracy import likely_causes, measured_points, shipped_errors
+    from app.accuracy.tables import columns_of
 
     columns = ["metric", *by]
     _check(columns, measured_points.columns(what))
     records = (measured_points.serving if what == "serving" else measured_points.published)()
-    table = measured_points.error_table(records, columns)
+    points = columns_of(records)
+    table = measured_points.error_table(points, columns)
     if not by and what == "published":
-        table = [{"metric": "all", **measured_points.error_table(records)[0]}, *table]
+        table = [{"metric": "all", **measured_points.error_table(points)[0]}, *table]
     metrics = measured_points.SERVING_METRICS if what == "serving" else shipped_errors.BATCH_METRICS
 
     def more() -> list[Sequence[Row] | str]:
         fitted = shipped_errors.fit_errors(metrics)
-        furthest = measured_points.worst(records, worst)
-        suspected = likely_causes.suspected_records(records, furthest)
+        furthest = measured_points.worst(points, worst)
+        suspected = likely_causes.suspected_records(points, furthest)
         heading = "By what the points were to the fit:" if fitted else ""
         return [heading, fitted, likely_causes.brief(suspected)]
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
+from app.accuracy.tables import columns_of
 from app.calibration import fit_tables, from_runs, machine
 from app.calibration import from_reports as report_calibration
 from app.charts import measured_classes, parity
@@ -101,7 +102,7 @@ def fit_panel(
     draw_table(rows, "fit_errors", column_config=dict.fromkeys(("before", "after", "p90"), SHARE))
     points = fit_tables.point_rows(fitted)
     for state in ("before", "after"):
-        of_state = [point for point in points if point["state"] == state]
+        of_state = columns_of([point for point in points if point["state"] == state])
         title = f"Operators, predicted {state} the fit"
         export.chart(parity.parity(of_state, "operator", title, export.look()), f"fit-{state}")
     _constants(fit_tables.constant_rows(fitted), "points", "fit_constants")

@@ -59,8 +59,8 @@ class Priced:
 
 
 #: Inputs of the page that stay the same objects between redraws.
-_PRICED, _COMPARED = ByIdentity[Priced](4), ByIdentity[Comparison](4)
-_SPENT = ByIdentity[tuple[TimeReport, ...]](4)
+_PRICED, _COMPARED = ByIdentity[Priced](2), ByIdentity[Comparison](2)
+_SPENT = ByIdentity[tuple[TimeReport, ...]](2)
 
 
 def kept_run() -> tuple[Store, str]:

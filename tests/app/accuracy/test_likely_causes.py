@@ -3,6 +3,7 @@
 import pytest
 
 from app.accuracy import likely_causes, measured_points
+from app.accuracy.tables import columns_of
 
 
 def run(metric: str, ratio: float, **facts: object) -> dict:
@@ -38,12 +39,12 @@ def labelled(at: int, ratio: float, source: str) -> dict:
 def test_points_of_one_label_that_lean_alike_are_suspected_together_and_others_apart():
     leaning = [labelled(at, 0.5, "paper") for at in range(4)]
     alone = labelled(9, 0.5, "another paper")
-    suspected = likely_causes.suspected_records([*leaning, alone], [leaning[0], alone])
+    suspected = likely_causes.suspected_records(columns_of([*leaning, alone]), [leaning[0], alone])
     assert "share this bias" in suspected[0]["suspected"]
     assert suspected[1]["suspected"] == "not understood"
     assert "suspected" not in leaning[0]
 
 
 def test_the_worst_are_the_furthest_in_ratio_and_not_in_difference():
-    records = [{"error": error} for error in (0.1, 1.0, -0.6, float("nan"))]
+    records = columns_of([{"error": error} for error in (0.1, 1.0, -0.6, float("nan"))])
     assert [row["error"] for row in measured_points.worst(records, 2)] == [-0.6, 1.0]

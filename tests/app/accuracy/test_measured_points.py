@@ -3,6 +3,7 @@
 import pytest
 
 from app.accuracy import measured_points
+from app.accuracy.tables import columns_of
 from genz_core.errors import InvalidValue
 
 
@@ -19,11 +20,14 @@ def test_every_published_row_becomes_a_record_with_its_own_error(published_recor
 
 def test_errors_are_averaged_in_each_group_and_the_largest_comes_first():
     errors = {"a": (0.09, -0.3), "b": (0.5,)}
-    records = [
-        {"engine": name, "predicted_s": 1.0 + error, "measured_s": 1.0}
-        for name, members in errors.items()
-        for error in members
-    ]
+    others = {"measured_s": 1.0, "low_s": float("nan"), "high_s": float("nan")}
+    records = columns_of(
+        [
+            {"engine": name, "predicted_s": 1.0 + error, "error": error, **others}
+            for name, members in errors.items()
+            for error in members
+        ]
+    )
     first, second = measured_points.error_table(records, ("engine",))
     assert (first["engine"], first["points"], first["mape %"]) == ("a", 2, 19.5)
     assert (first["bias %"], first["within_10 %"]) == (-10.5, 50.0)

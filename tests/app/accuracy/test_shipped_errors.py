@@ -15,10 +15,11 @@ def test_the_error_of_an_operator_is_the_mean_of_its_series():
 
 def test_held_out_operators_are_predicted_twice_as_well_as_by_a_roofline():
     points = shipped_errors.operator_points()
-    assert {row["operator"] for row in points} >= {"gemm", "moe", "decode_attention", "collective"}
-    errors = [abs(row["predicted_s"] / row["measured_s"] - 1) for row in points]
-    roofs = [abs(row["roofline_s"] / row["measured_s"] - 1) for row in points]
-    assert sum(errors) / len(errors) < sum(roofs) / len(roofs) / 2
+    assert set(points["operator"]) >= {"gemm", "moe", "decode_attention", "collective"}
+    errors, roofs = (
+        abs(points[name] / points["measured_s"] - 1) for name in ("predicted_s", "roofline_s")
+    )
+    assert errors.mean() < roofs.mean() / 2
 
 
 def test_every_peer_figure_has_a_source():

@@ -1,9 +1,12 @@
-"""Garbage collections of the server skip objects that survived one, but not for ever."""
+"""Garbage collections of the server skip objects that survived one, but not for ever; widgets that
+are not drawn any more hold nothing.
+"""
 
 import gc
 from collections.abc import Iterator
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app.dashboard import garbage
 
@@ -73,3 +76,26 @@ def test_a_process_has_one_callback_however_many_pages_ask():
     before = len(gc.callbacks)
     garbage.freeze_survivors()
     assert len(gc.callbacks) == before
+
+
+def _changing_page() -> None:
+    """A page with one button, another one after each click."""
+    import streamlit as st
+
+    from app.dashboard import garbage
+
+    garbage.forget_widgets()
+    number = st.session_state.setdefault("number", 0)
+    st.text_input("Always", key="always")
+    st.button(f"Button {number}", on_click=st.session_state.update, kwargs={"number": number + 1})
+
+
+def test_widgets_that_are_not_drawn_any_more_are_forgotten():
+    app = AppTest.from_function(_changing_page).run()
+    app.text_input[0].set_value("typed")
+    for number in range(1, 5):
+        app.button[0].click().run()
+        assert app.button[0].label == f"Button {number}"
+    assert app.text_input[0].value == "typed" == app.session_state["always"]
+    kept = app.session_state._state._state._new_widget_state.widget_metadata
+    assert len(kept) == 3  # the box, the button, and the one of the run before
