@@ -364,8 +364,8 @@ class EngineConstant:
     the assumed value and an engine; between the engine and one of its devices; between that device
     and one model and format on it; era: between the engine today and one of its eras.  0: no
     difference there.
-    least: starting value for a constant of zero.  most: how far its logarithm may rise in an
-    engine, since a rate cannot exceed the hardware's.
+    least: starting value for a constant of zero, 0 where that means that there is none.  most: how
+    far its logarithm may rise in an engine, since a rate cannot exceed the hardware's.
     """
 
     field: str
@@ -391,7 +391,7 @@ CONSTANTS = (
     EngineConstant("four_bit_efficiency", 0.5, era=0.3),
     EngineConstant("expert_efficiency", 0.5, era=0.3),
     EngineConstant("host_request_s", 1.0, least=1e-4, most=1.6),
-    EngineConstant("prompt_launch_s", 0.3, 0.2, 0.4, era=0.7),
+    EngineConstant("prompt_launch_s", 0.15, 0.2, 0.4, era=0.7, least=0.0),
 )
 FIELDS = tuple(constant.field for constant in CONSTANTS)
 #: {constant: starting value where it is zero}.
