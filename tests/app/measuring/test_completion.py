@@ -90,7 +90,7 @@ def test_a_chunk_after_cached_tokens_computes_the_new_ones_alone(qwen):
     assert (load.isl, load.cached) == (4096, 3584)
     chunk = estimate_filled(replace(qwen, scenario=found.scenario), found.loads).prefill
     whole = estimate_filled(replace(qwen, scenario=found.scenario), {}).prefill
-    assert chunk.total_s[0] < 0.3 * whole.total_s[0]
+    assert chunk.total_s[0] < 0.35 * whole.total_s[0]  # its launches take as long as for all
 
 
 def test_tokens_alone_are_taken_for_one_prompt(qwen):

@@ -39,15 +39,15 @@ def test_prompts_that_fill_whole_tiles_leave_no_rows_for_the_decodes_of_any_numb
 
 
 def test_requests_of_ranks_in_lock_step_fall_in_step_with_one_on_each():
-    """A prompt on any rank stalls all: ten equal requests end together as sixteen do; of four some
-    do (simulated: 1.16).
+    """A prompt on any rank stalls all: ten equal requests end together as sixteen do; of two some
+    do (simulated: 1.29).
     """
     load = loaded(
         "openai/gpt-oss-120b", "h100", "sglang", Parallelism(dp=8),
-        Traffic(1024, 20, np.array([4.0, 10.0, 16.0]), length_ratio=1.0),
+        Traffic(1024, 20, np.array([2.0, 10.0, 16.0]), length_ratio=1.0),
     )  # fmt: skip
     prompts_beside = load.tpot_s / load.decode_step_s
-    assert 1.1 < prompts_beside[0] < 1.3
+    assert 1.1 < prompts_beside[0] < 1.4
     assert np.all(prompts_beside[1:] < 1.05)
 
 
