@@ -18,7 +18,7 @@ from genz_core.engine import EngineProfile
 from genz_core.graphs import Graph, Model, Op
 from genz_core.search import sweep
 from genz_core.serving import ServingEstimate, Traffic
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Group, Parallelism, Precision, Step, Workload
 from genz_core.workload import Estimate, decode, decode_step, estimate, mixed, prefill

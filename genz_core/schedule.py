@@ -23,7 +23,9 @@ from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.models.model_kinds import model_kind
 from genz_core.steps.overlap import bound_s
-from genz_core.steps.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
+from genz_core.steps.placed_graph import of_busiest_rank, stage_runs
+from genz_core.steps.step import price
+from genz_core.steps.step_estimate import BY_CONFIG, StepEstimate
 from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
 from genz_core.validity import spread_out
 

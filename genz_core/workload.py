@@ -38,8 +38,9 @@ from genz_core.schedule import (
     least_s,
     scheduled,
 )
-from genz_core.steps.step import StepEstimate, price
+from genz_core.steps.step import price
 from genz_core.steps.step_correction import StepCorrection, least_scale, step_correction
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.symbolic.symbols import number
 from genz_core.systems import System
 from genz_core.types import Array, Group, Num, Parallelism, Step, Workload

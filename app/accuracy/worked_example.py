@@ -18,7 +18,7 @@ from genz_core import Estimate
 from genz_core.graphs import Op
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.parameters import describe
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.types import Array
 from hardware_db.intervals import Interval
 

@@ -14,7 +14,7 @@ from app.scenario import intervals
 from app.scenario.scenario import estimate
 from app.wording import quantities
 from genz_core import Estimate
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 
 OPERATOR = "gate_up_proj"
 #: The generic engine adds no factors of its own to the constants of the device.

@@ -17,7 +17,7 @@ from app.charts.labels import LEGEND_LINE, NARROWEST, Room, legend_lines
 from app.charts.parts import dots, error_reach, flops_words, log_axis
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 
 Row = Mapping[str, Any]

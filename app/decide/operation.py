@@ -17,7 +17,7 @@ from genz_core.models.model_kinds import check_generates
 from genz_core.serving import ServingEstimate
 from genz_core.serving.disaggregation import prompts_per_s
 from genz_core.serving.options import Options
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 
 #: Utilisation of arithmetic, memory and links.
 _Use = tuple[float, float, float]

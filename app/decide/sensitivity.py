@@ -20,7 +20,7 @@ from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import check_generates
 from genz_core.sensitivity import crossing, elasticity, least_factor
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Array
 from genz_core.workload import OUT_OF_MEMORY

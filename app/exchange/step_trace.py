@@ -18,7 +18,7 @@ from app.scenario.results import Estimate
 from app.scenario.summary import step_of
 from genz_core.errors import InvalidValue, file_problem
 from genz_core.graphs import Op
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 
 PHASES = ("prefill", "decode")
 _MOST_DEVICES = 1024

@@ -18,7 +18,7 @@ from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
 from genz_core.errors import RidgelineError
 from genz_core.graphs import Model
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Parallelism, Workload
 from genz_core.workload import decode_step, prefill

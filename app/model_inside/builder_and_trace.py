@@ -17,7 +17,7 @@ from app.wording import quantities
 from genz_core.common.progress import Cancel, Progress
 from genz_core.errors import InvalidParallelism
 from genz_core.graphs import Model, Op
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from model_registry.reports.symbolic import graph_total
 
 #: Figures by which builder and trace are compared: name, field and operator classes, description.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from app.scenario import intervals
 from app.scenario.intervals import Ranged
 from genz_core.graphs import Op
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from app.wording import quantities
 from genz_core.common.registry import KINDS
 from genz_core.graphs import Graph, Op
 from genz_core.precision import bytes_of
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 
 _SCORES = "2 × {sequences} × {pairs} × {heads} × {head_dim} / {ratio}"
 _PER_ELEMENT = "{elements} × {per_element}"

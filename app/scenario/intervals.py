@@ -26,7 +26,7 @@ from genz_core.engine import EngineProfile
 from genz_core.graphs import Model, Op
 from genz_core.latency import Pricer
 from genz_core.serving import Novelty, ServingEstimate
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Array, Num
 from hardware_db.intervals import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genz_core import Estimate
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 
 
 def memory_rows(estimate: Estimate, config: int = 0) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from app.scenario.scenario import Resolved, combined, find_system
 from app.scenario.summary import operator_rows, parts_of
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import checked_size
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.types import Group, Workload
 from genz_core.validity import check
 from genz_core.workload import mixed

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     import genz_core
-    from genz_core.steps.step import StepEstimate
+    from genz_core.steps.step_estimate import StepEstimate
 
 _SIZES = ("batch", "isl", "osl")
 _MOST_SHOWN = 8  # most rows in a repr

@@ -20,7 +20,7 @@ from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
 from genz_core.models.model_kinds import generates, model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.types import Array
 
 

@@ -35,8 +35,8 @@ from genz_core.schedule import (
     context,
     reading_engine,
 )
-from genz_core.steps.step import Figures, Laid, StepEstimate
 from genz_core.steps.step_correction import StepCorrection, corrected, least_scale
+from genz_core.steps.step_estimate import Figures, Laid, StepEstimate
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program, Rows
 from genz_core.types import Array, Group, Parallelism, Workload

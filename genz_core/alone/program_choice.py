@@ -19,8 +19,8 @@ from genz_core.schedule import (
     most_tokens,
     reading_engine,
 )
-from genz_core.steps.step import StepEstimate
 from genz_core.steps.step_correction import taught
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program
 from genz_core.symbolic.symbols import Unresolved

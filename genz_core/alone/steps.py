@@ -13,7 +13,7 @@ from genz_core.alone.kernels import AskedKernel, Kernels
 from genz_core.compiled.parts import Part
 from genz_core.compiled.plan import Plan
 from genz_core.deployment import Deployment
-from genz_core.steps.step import launches
+from genz_core.steps.placed_graph import launches
 from genz_core.types import Array, Group, Parallelism
 
 

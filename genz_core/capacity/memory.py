@@ -20,7 +20,7 @@ from genz_core.devices.memory_levels import MemoryLevel
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Graph, Model
 from genz_core.models.diffusion import denoising
-from genz_core.steps.step import slowest_stage
+from genz_core.steps.placed_graph import slowest_stage
 from genz_core.symbolic.symbols import number
 from genz_core.systems import System
 from genz_core.types import Array, Group, Mask, Num, Parallelism, Step, Workload

@@ -24,7 +24,7 @@ from genz_core.capacity.memory import Memory
 from genz_core.devices.memory_levels import MemoryLevel
 from genz_core.errors import MissingSpec
 from genz_core.graphs import Op
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Array, Mask
 

@@ -12,7 +12,7 @@ import numpy as np
 from genz_core.capacity.memory import Memory, end_of
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Graph, Model, Op
-from genz_core.steps.step import stage_runs
+from genz_core.steps.placed_graph import stage_runs
 from genz_core.types import Array, Num, Parallelism, Step, Workload
 from genz_core.validity import spread_out, stack
 

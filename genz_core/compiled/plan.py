@@ -27,7 +27,7 @@ from genz_core.latency import Pricer
 from genz_core.latency.models import Phase, depends_on_phase
 from genz_core.latency.pricer import decoding
 from genz_core.latency.roofline import roofline
-from genz_core.steps.step import of_busiest_rank, stage_runs
+from genz_core.steps.placed_graph import of_busiest_rank, stage_runs
 from genz_core.symbolic.formulas import Formulas
 from genz_core.symbolic.programs import Program, Rows
 from genz_core.symbolic.symbols import Symbol

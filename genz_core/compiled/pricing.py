@@ -16,14 +16,9 @@ from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Graph
 from genz_core.latency import Pricer
-from genz_core.steps.step import (
-    Figures,
-    Laid,
-    StepEstimate,
-    launches,
-    of_busiest_rank,
-    operators_s,
-)
+from genz_core.steps.placed_graph import launches, of_busiest_rank
+from genz_core.steps.step import operators_s
+from genz_core.steps.step_estimate import Figures, Laid, StepEstimate
 from genz_core.symbolic.symbols import Unresolved
 from genz_core.types import Array, Mask, Parallelism, Step
 from genz_core.validity import stack
@@ -72,11 +67,6 @@ class Plans:
     def runs(self) -> Array:
         """Runs of each operator in a step, [ops]."""
         return self.of_kinds[0][0].runs
-
-    @property
-    def reads(self) -> bool:
-        """Whether any lane prefills prompts."""
-        return bool(np.any(self.lanes.new > 1.0 + self.lanes.drafted))
 
     def price(self, weights: Array) -> Priced:
         """The lanes priced, nodes summed."""
@@ -171,13 +161,12 @@ def _launching_s(
 ) -> Array | float:
     """Time for which the device waits for launches [s], [lanes]."""
     lanes = found.lanes
-    if not engine.prompt_launch_s or not found.reads:
+    reads = np.max(lanes.new, axis=0) > 1.0 + lanes.drafted
+    if not engine.prompt_launch_s or not reads.any():
         return 0.0
     tokens = np.max(lanes.of_rank() * lanes.new, axis=0)
     launched = weights.sum(axis=0) * launches(found.graph, found.runs)
-    waits = engine.launching_s(launched, operators_s, tokens)
-    reads = np.max(lanes.new, axis=0) > 1.0 + lanes.drafted
-    return np.where(reads, waits, 0.0)
+    return np.where(reads, engine.launching_s(launched, operators_s, tokens), 0.0)
 
 
 def operator_columns(

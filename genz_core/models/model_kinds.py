@@ -15,7 +15,7 @@ from genz_core.types import Num
 #: whole blocks of tokens, refined in passes.
 ModelKind = Literal["decoder", "encoder", "encoder-decoder", "diffusion"]
 #: What answers questions about models that do not generate token by token.
-_ANSWERED = "page Answer, estimate, serve and sweep"
+_ANSWERED = "estimate, serve and sweep"
 
 
 def model_kind(model: Model) -> ModelKind:

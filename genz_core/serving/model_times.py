@@ -26,7 +26,7 @@ from genz_core.models.speculative import QueryTokens
 from genz_core.schedule import NODES, WEIGHTS
 from genz_core.serving.deduplicate import picked_columns
 from genz_core.serving.node_lines import Line, nodes_of
-from genz_core.steps.step import launches, of_busiest_rank, stage_runs
+from genz_core.steps.placed_graph import launches, of_busiest_rank, stage_runs
 from genz_core.types import Array, Group, Num, Parallelism, Places, Step, Workload
 from genz_core.validity import columns, split_of
 

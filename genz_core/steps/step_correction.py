@@ -13,7 +13,7 @@ import numpy as np
 from genz_core.deployment import run_facts
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.graphs import Model
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Array, Num, Places
 

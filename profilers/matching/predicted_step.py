@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from profilers.matching.program import Planned, planned, planned_of_table
 
 #: Rounding error allowed in differences of sums.

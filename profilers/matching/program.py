@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.graphs import Op
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def test_the_bound_is_at_most_a_simulated_flow_of_micro_batches(model, system, s
     free = np.zeros(pp)
     for sequences in split:
         step = prefill(model, system, sequences, isl, pp, parts=1, engine=UNCUT)
-        stages = genz_core.steps.step.stage_runs(step.graph, pp) @ step.bound_s[:, 0]
+        stages = genz_core.steps.placed_graph.stage_runs(step.graph, pp) @ step.bound_s[:, 0]
         arrived = 0.0
         for stage in range(pp):
             arrived = free[stage] = max(arrived, free[stage]) + stages[stage]

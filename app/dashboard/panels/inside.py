@@ -10,7 +10,7 @@ from app.dashboard.panels.operators import Step, choose
 from app.dashboard.widgets import draw_table, saying_errors
 from app.model_inside import builder_and_trace, layer_tree
 from app.wording.markdown import plain
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 from model_registry.graph.model import DescribedModel
 
 BUILT, TRACED = "builder", "trace"

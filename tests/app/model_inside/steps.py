@@ -5,7 +5,7 @@ from typing import Any
 from app.model_inside import builder_and_trace
 from app.question.question import Question
 from app.scenario.scenario import resolve
-from genz_core.steps.step import StepEstimate
+from genz_core.steps.step_estimate import StepEstimate
 
 #: One model of each kind of block.
 SOME = (

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import genz_core
 from genz_core.engine import EngineProfile
-from genz_core.steps.step import PARTS, stage_runs
+from genz_core.steps.placed_graph import stage_runs
+from genz_core.steps.step_estimate import PARTS
 from genz_core.types import Group, Parallelism, Workload
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
