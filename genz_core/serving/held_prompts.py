@@ -11,7 +11,8 @@ rule itself.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
@@ -23,32 +24,47 @@ _HALVINGS = 12  # of the interval that holds the mean time between two readings
 _TAIL = 8.0  # mean times after which a rank without a prompt is as good as impossible
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Readings:
     """When prompts are read, [..., configs].
 
-    share: of the decode steps, with a reading.  busiest: prompts of its busiest rank.
-    of_rank: mean prompts of a rank.  beside: of them, beside one's own.  wait: decode steps that a
+    groups: mean number of a rank's groups of prompts in a reading, a Poisson number; group: prompts
+    of a group; most: of a rank in a reading.  ranks: that read together.  apart: decode steps from
+    one reading to the next.  beside: prompts of a rank beside one's own.  wait: decode steps that a
     prompt waits for a reading.
     """
 
-    share: Array
-    busiest: Array
-    of_rank: Array
+    groups: Array
+    group: Array
+    most: Array
+    ranks: Array
+    apart: Array
     beside: Array
     wait: Array
+
+    @property
+    def of_rank(self) -> Array:
+        """Mean prompts of a rank in a reading."""
+        return np.minimum(self.groups * self.group, self.most)
+
+    @cached_property
+    def busiest(self) -> tuple[Array, Array]:
+        """P(a decode step has a reading with prompts), and the number of its busiest rank."""
+        some, groups = largest(self.groups, self.ranks)
+        return some / self.apart, np.minimum(groups * self.group, self.most)
 
 
 def chosen(where: Mask, one: Readings, other: Readings) -> Readings:
     """Each configuration of `one` or of `other`."""
-    pairs = zip(astuple(one), astuple(other), strict=True)
-    return Readings(*(np.where(where, first, second) for first, second in pairs))
+    names = [entry.name for entry in fields(Readings)]
+    return Readings(*(np.where(where, getattr(one, n), getattr(other, n)) for n in names))
 
 
 def at_once(prompts: Array, ranks: Array) -> Readings:
     """Every prompt is read in the next step.  prompts: arriving at a rank per decode step."""
-    none = np.zeros_like(prompts)
-    return Readings(*largest(prompts, ranks), prompts, np.where(ranks > 1, prompts, none), none)
+    one, none = np.ones_like(prompts), np.zeros_like(prompts)
+    beside = np.where(ranks > 1, prompts, none)
+    return Readings(prompts, one, one * np.inf, ranks, one, beside, none)
 
 
 def of_single_rank(prompts: Array, most: Array, longest: Array, running: Array) -> Readings:
@@ -60,10 +76,10 @@ def of_single_rank(prompts: Array, most: Array, longest: Array, running: Array) 
     first one waits.  running: probability that other requests run; if none does, it waits for none.
     """
     group = np.minimum(1.0 + prompts * longest, most)
-    share, of_step = largest(prompts / group, np.ones_like(group))
     window = np.minimum((group - 1.0) / np.maximum(prompts, 1e-12), longest)
     wait = running * window * (1.0 + group) / (2.0 * group)
-    return Readings(share, of_step * group, group, group - 1.0, wait)
+    one = np.ones_like(group)
+    return Readings(prompts / group, group, one * np.inf, one, one, group - 1.0, wait)
 
 
 def of_several_ranks(
@@ -105,13 +121,14 @@ def of_several_ranks(
     left = _left_behind(prompts * high / most, most)
     behind = left / (1.0 + 3.0 * left / np.sqrt(users)) / np.maximum(prompts, 1e-12)
     apart = 1.0 + running * (high - 1.0)
-    some, busiest = largest(prompts * apart, ranks)
-    of_rank = np.minimum(prompts * apart, most)
+    together = prompts * apart
     return Readings(
-        share=some / apart,
-        busiest=np.minimum(busiest, most),
-        of_rank=of_rank,
-        beside=np.minimum(of_rank, most - 1.0),
+        groups=together,
+        group=np.ones_like(apart),
+        most=most,
+        ranks=ranks,
+        apart=apart,
+        beside=np.minimum(together, most - 1.0),
         wait=running * (waiting + behind),
     )
 

@@ -209,8 +209,8 @@ class Batching(StepCycles):
             half = np.maximum(reading - np.minimum(self.host_s, reading) / 2.0, plain / 2.0)
             residual = left(plain) + gathered.met * (half - left(plain))
             return residual, plain + gathered.planned * np.maximum(reading - plain, 0.0)
-        read = self.readings(pace.prompts, pace.decodes)
-        any_prompt, tokens = read.share, np.minimum(read.busiest * self.isl, self.room(decodes))
+        any_prompt, busiest = self.readings(pace.prompts, pace.decodes).busiest
+        tokens = np.minimum(busiest * self.isl, self.room(decodes))
         reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
         longer = np.maximum(reading, plain)
         residual = left(plain) + any_prompt * (left(longer) - left(plain))

@@ -211,8 +211,7 @@ class StepCycles:
             gathered = self._gathered(step, prompts)
             any_prompt, busiest = gathered.readings, gathered.busiest
         else:
-            read = self.readings(prompts, decodes)
-            any_prompt, busiest = read.share, read.busiest
+            any_prompt, busiest = self.readings(prompts, decodes).busiest
         tokens, room = busiest * self.isl, self.room(decodes)
         ranks = self.times.ranks
         share = any_prompt * np.maximum(tokens / room, 1.0)

@@ -44,7 +44,7 @@ def test_prompts_that_fit_wait_as_the_rule_lets_them(prompts, ranks, most):
     wait, apart = step_by_step(prompts, ranks, most, 60)
     found = held(prompts, ranks, most)
     assert found.wait[0] == pytest.approx(wait, rel=0.1, abs=0.7)  # a step is not divisible
-    assert 1.0 / found.share[0] == pytest.approx(apart, rel=0.15)
+    assert 1.0 / found.busiest[0][0] == pytest.approx(apart, rel=0.15)
 
 
 @pytest.mark.parametrize("prompts", [0.005, 0.01, 0.015])
@@ -65,13 +65,13 @@ def test_a_rare_prompt_waits_half_of_the_longest_time():
 
 def test_frequent_prompts_are_read_at_once():
     assert held(20.0, most=100).wait[0] < 1.0
-    assert held(20.0, most=100).share[0] == pytest.approx(1.0, abs=0.02)
+    assert held(20.0, most=100).busiest[0][0] == pytest.approx(1.0, abs=0.02)
 
 
 def test_no_prompt_waits_where_nothing_else_runs():
     found, once = held(0.05, running=0.0), at_once(0.05 * ONE, 8.0 * ONE)
     assert found.wait[0] == 0.0
-    assert (found.share[0], found.busiest[0]) == pytest.approx((once.share[0], once.busiest[0]))
+    assert np.ravel(found.busiest) == pytest.approx(np.ravel(once.busiest))
 
 
 def test_a_longer_time_never_lets_prompts_wait_less():
@@ -83,11 +83,12 @@ def test_readings_bring_all_prompts():
     rng = np.random.default_rng(5)
     prompts, ranks = 10 ** rng.uniform(-4, 0, 500), rng.choice([2.0, 4.0, 8.0, 32.0], 500)
     found = of_several_ranks(prompts, ranks, *np.full((3, 500), [[1e3], [50.0], [1.0]]))
-    assert np.all(found.share * found.busiest >= prompts * (1 - 1e-9))  # the busiest, the mean
-    assert np.all((found.share > 0) & (found.share <= 1.0))
+    share, busiest = found.busiest
+    assert np.all(share * busiest >= prompts * (1 - 1e-9))  # the busiest, the mean
+    assert np.all((share > 0) & (share <= 1.0))
 
 
 def test_a_single_rank_reads_when_prompts_fill_a_step():
     found = of_single_rank(0.1 * ONE, 3.0 * ONE, 60.0 * ONE, ONE)
-    assert (found.of_rank[0], found.beside[0]) == (3.0, 2.0)
+    assert (found.group[0], found.beside[0]) == (3.0, 2.0)
     assert found.wait[0] == pytest.approx(20.0 * 4.0 / 6.0)
