@@ -35,9 +35,17 @@ REDRAWN = """async () => {
     draw({parentElement: list.parentElement, data});
 }"""
 
-#: Let the next letter pass unseen, as one that is typed while the component is drawn again.
-UNSEEN = """() => window.addEventListener(
-    'input', event => event.stopImmediatePropagation(), {capture: true, once: true})"""
+#: Let the component forget the next letter, as if it was typed between two drawings of it; React
+#: hears of the letter, else it would put the box back.
+UNSEEN = """() => {
+    const box = document.querySelector('.st-key-question_line input');
+    const {read} = box.dataset;
+    window.addEventListener('input', () => {
+        box.dataset.read = read;
+        box.setAttribute('aria-expanded', 'false');
+        document.getElementById('question-words').replaceChildren();
+    }, {once: true});
+}"""
 
 #: Presses of Tab after which a page counts as impossible to traverse.
 MOST = 120
