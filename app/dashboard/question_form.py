@@ -180,9 +180,11 @@ def drawer(
     single controls that replace the defaults, by parameter.
     """
     values: dict[str, Any] = {}
+    in_use = {title: _in_use(names) for title, names in DRAWER.items()}
+    if not (opened or any(in_use.values())):
+        return values
     for title, names in DRAWER.items():
-        key = f"{title.casefold().replace(' ', '_')}_open"
-        used = _in_use(names)
+        key, used = f"{title.casefold().replace(' ', '_')}_open", in_use[title]
         kept = st.container()  # where no group is drawn, too: what follows never moves
         if not (used or opened):
             continue

@@ -170,7 +170,8 @@ def _scenario(model: str, system: str) -> Question:
         asked["trace"] = traces.uploader()
     asked |= phrases.box("targets")
     with st.expander("More", icon=":material/tune:", key="more_open", on_change="rerun") as more:
-        _usual_loads()
+        if more.open:
+            _usual_loads()
         rent = {"price": {"placeholder": _public_rent(system)}}
         asked |= drawer(rent, opened=bool(more.open))
     question = Question(**asked)

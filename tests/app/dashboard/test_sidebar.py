@@ -106,8 +106,10 @@ def test_experts_on_several_ranks_may_have_copies_and_work_beside_their_exchange
 
 @pytest.fixture(scope="module")
 def visited() -> AppTest:
-    """A session in which one usual load follows another."""
-    return opened(batch=7, isl=7, osl=7)
+    """A session with the drawer open, in which one usual load follows another."""
+    app = opened(batch=7, isl=7, osl=7)
+    app.session_state["more_open"] = True
+    return app.run()
 
 
 @pytest.mark.parametrize(("name", "load"), PRESETS.items())
