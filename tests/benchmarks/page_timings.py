@@ -287,21 +287,30 @@ def _medians(spent: Sequence[Spent]) -> str:
 
 
 def clicks_table(timings: Sequence[Timing]) -> str:
-    """Medians and 95th percentiles of clicks, first pages, and processor seconds, as Markdown."""
+    """Medians and 95th percentiles of clicks, first pages, and processor seconds, as Markdown; the
+    last lines are for the first pages and the clicks of all pages.
+    """
+    first = "first page, scripts there"
     lines = [
         "| page | what | clicks | p50 [ms] | p95 [ms] | server [ms of a core] | browser [ms] |",
         "|---|---|---|---|---|---|---|",
     ]
     for timing in timings:
-        rows = {"first page, scripts there": timing.first, **timing.changes}
-        for words, spent in rows.items():
-            wall = sorted(one.wall_s for one in spent)
-            means = [statistics.mean(getattr(one, name) for one in spent)
-                     for name in ("server_s", "browser_s")]  # fmt: skip
-            figures = [statistics.median(wall), percentile(wall, 0.95), *means]
-            cells = " | ".join(f"{1e3 * figure:.0f}" for figure in figures)
-            lines.append(f"| {timing.page} | {words} | {len(spent)} | {cells} |")
+        for words, spent in {first: timing.first, **timing.changes}.items():
+            lines.append(_clicks_row(timing.page, words, spent))
+    changes = [spent for timing in timings for spent in timing.changes.values()]
+    for words, found in {first: [t.first for t in timings], "every change": changes}.items():
+        lines.append(_clicks_row("all", words, [*itertools.chain(*found)]))
     return "\n".join(lines)
+
+
+def _clicks_row(page: str, words: str, spent: Sequence[Spent]) -> str:
+    wall = sorted(one.wall_s for one in spent)
+    means = [statistics.mean(getattr(one, name) for one in spent)
+             for name in ("server_s", "browser_s")]  # fmt: skip
+    figures = [statistics.median(wall), percentile(wall, 0.95), *means]
+    cells = " | ".join(f"{1e3 * figure:.0f}" for figure in figures)
+    return f"| {page} | {words} | {len(spent)} | {cells} |"
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

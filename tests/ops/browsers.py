@@ -5,6 +5,9 @@ a separate process tree.  Each waits for two to five seconds, then takes the nex
 navigation or the next errand (`tests.ops.errands`: uploads, a simulation, a plan) from a deck that
 all browsers share (60 %), clicks a choice on the page (20 %) or opens a link with other inputs
 (20 %).  The first deck is used up completely, so that every page and every errand is tried.
+Two times are taken: until an action is drawn, which includes what the browsers themselves compute
+on the cores that they share with the server, and until the server has answered a rerun, from the
+request to the last message on the session's WebSocket.
 It prints its result as Markdown; `--write docs/operations.md` puts it into that document.
 """
 
@@ -25,6 +28,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from app.wording import quantities
 from tests.browser.conftest import QUIET, SETTLED, chromium
@@ -44,6 +49,8 @@ _PATIENCE_MS = 300_000
 #: Streamlit's frontend first requests files below the page's own address, then at the root.
 _PROBED = re.compile(r"/_stcore/(health|host-config)$")
 _MOST_GROWTH = 1.0
+#: Bytes of the longest message that a run has ended.
+_LONGEST_END = 200
 _SIZE = {"width": 1400, "height": 900}  # the whole navigation
 
 
@@ -52,9 +59,10 @@ class Soak:
     """Observations of the browsers.
 
     waits: (kind, seconds until the page was drawn) of each action, kind "open", "page", "choice",
-    "link" or "errand".  seen: titles of the drawn pages and words of the finished errands.  unseen:
-    those of the first deck that were not.  errors: exceptions on pages and of scripts, failed
-    responses, and browsers that crashed, a line each.
+    "link" or "errand".  answers: seconds until the server had answered, of each rerun.
+    seen: titles of the drawn pages and words of the finished errands.  unseen: those of the first
+    deck that were not.  errors: exceptions on pages and of scripts, failed responses, and browsers
+    that crashed, a line each.
     first_bytes, last_bytes: memory of the server after all have opened and at the end.
     load: processes that waited for a core before the start, on average over a minute.
     """
@@ -68,10 +76,15 @@ class Soak:
     first_bytes: int = 0
     last_bytes: int = 0
     load: float = field(default_factory=lambda: os.getloadavg()[0])
+    answers: list[float] = field(default_factory=list)
 
     def seconds(self, share: float) -> float:
         """The time within which that share of the actions ended [s]."""
         return float(np.quantile([seconds for _, seconds in self.waits], share))
+
+    def answered(self, share: float) -> float:
+        """The time within which the server answered that share of the reruns [s]."""
+        return float(np.quantile(self.answers, share))
 
     @property
     def growth(self) -> float:
@@ -184,9 +197,39 @@ def _listen(page: Any, result: Soak) -> None:
         if answer.status >= 400 and not _PROBED.search(answer.url):
             result.errors.append(f"{answer.status}: {answer.url}")
 
+    page.on("websocket", lambda socket: _Reruns(result.answers).follow(socket))
     page.on("pageerror", lambda error: result.errors.append(f"script: {error}"))
     page.on("crash", lambda _: result.errors.append("a tab crashed"))
     page.on("response", answered)
+
+
+@dataclass
+class _Reruns:
+    """Times of one session's reruns; one that replaces another counts from the first request."""
+
+    answers: list[float]
+    asked: float | None = None
+
+    def follow(self, socket: Any) -> None:
+        socket.on("framesent", self.sent)
+        socket.on("framereceived", self.received)
+
+    def sent(self, frame: bytes) -> None:
+        message = BackMsg()
+        message.ParseFromString(frame)
+        if message.WhichOneof("type") == "rerun_script" and self.asked is None:
+            self.asked = time.perf_counter()
+
+    def received(self, frame: bytes) -> None:
+        if len(frame) > _LONGEST_END or self.asked is None:
+            return
+        message = ForwardMsg()
+        message.ParseFromString(frame)
+        if message.WhichOneof("type") != "script_finished":
+            return
+        if message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            self.answers.append(time.perf_counter() - self.asked)
+            self.asked = None
 
 
 async def _titles(page: Any) -> list[str]:
@@ -295,7 +338,10 @@ def section(result: Soak) -> str:
         f"they share with the server and others (load {result.load:.0f} before), {today}: "
         f"{len(result.waits):,} actions, half of them drawn "
         f"within {quantities.seconds(result.seconds(0.5))}, 95 % within "
-        f"{quantities.seconds(result.seconds(0.95))} (medians: {by_kind}); {len(result.seen)} "
+        f"{quantities.seconds(result.seconds(0.95))} (medians: {by_kind}); the server "
+        f"answered {len(result.answers):,} reruns, half of them within "
+        f"{quantities.seconds(result.answered(0.5))}, 95 % within "
+        f"{quantities.seconds(result.answered(0.95))}; {len(result.seen)} "
         f"different pages and errands. Memory of the server "
         f"{quantities.size(result.first_bytes)} with all open, "
         f"{quantities.size(result.last_bytes)} at the end ({result.growth:+.0%}). "

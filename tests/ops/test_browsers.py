@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.browser.conftest import chromium
 from tests.dashboards import served
-from tests.ops.browsers import Soak, section, soak
+from tests.ops.browsers import Soak, _Reruns, section, soak
 from tests.ops.errands import ERRANDS
 
 VIEWS = Path(__file__).parents[2] / "app" / "views"
@@ -32,7 +35,30 @@ def test_five_browsers_walk_every_page_and_errand_of_a_shared_dashboard_without_
 def test_the_result_of_browsers_counts_their_errors_and_growth():
     waits = [("open", 2.0), ("page", 0.5), ("page", 0.5), ("choice", 0.1)]
     seen = {"Plan", "Roofline"}
-    text = section(Soak(2, 3.0, waits, ["script: x"], seen, set(), 100_000_000, 110_000_000))
+    soaked = Soak(2, 3.0, waits, ["script: x"], seen, set(), 100_000_000, 110_000_000)
+    soaked.answers += [0.1, 0.2, 0.3]
+    text = section(soaked)
+    assert "3 reruns, half of them within 200 ms" in text
     assert "2 Chromiums for 3 min" in text and "4 actions" in text
     assert "2 pages 500 ms" in text and "2 different pages and errands" in text
     assert "(+10%)" in text and text.endswith("1 error.")
+
+
+def test_a_rerun_is_answered_when_the_run_that_it_or_its_successor_began_has_ended():
+    answers: list[float] = []
+    reruns = _Reruns(answers)
+    asked = BackMsg(rerun_script=ClientState()).SerializeToString()
+    ends = {
+        name: ForwardMsg(script_finished=getattr(ForwardMsg, name)).SerializeToString()
+        for name in ("FINISHED_EARLY_FOR_RERUN", "FINISHED_SUCCESSFULLY")
+    }
+    reruns.received(ends["FINISHED_SUCCESSFULLY"])  # of a run that nobody asked for
+    assert answers == []
+    reruns.sent(asked)
+    reruns.sent(asked)
+    reruns.received(ends["FINISHED_EARLY_FOR_RERUN"])
+    assert answers == []
+    reruns.received(b"x" * 1000)  # too long to be an end
+    reruns.received(ends["FINISHED_SUCCESSFULLY"])
+    reruns.received(ends["FINISHED_SUCCESSFULLY"])
+    assert len(answers) == 1 and answers[0] > 0
