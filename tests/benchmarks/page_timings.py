@@ -38,6 +38,7 @@ MOST_FIRST_S, MOST_CHANGE_S = 2.0, 0.5
 MOST_P50_S, MOST_P95_S = 0.3, 0.7
 #: A table stands between a mark, which is the command that writes it, and this.
 END = "<!-- the end of that table -->"
+_REST_MS = 250
 _DRAWN = ".js-plotly-plot .main-svg"
 _INPUTS = itertools.count(1100, 7)
 _SAID = """() => {
@@ -224,6 +225,8 @@ def _change(tab: Any, server: Served, label: str, value: str) -> Spent:
     """Type a value into a box or click a button, until the page shows the new result and
     is idle.
     """
+    tab.wait_for_timeout(_REST_MS)  # what the last change drew late is no part of this one
+    tab.wait_for_selector(SETTLED)
     before = tab.evaluate(_SAID)[1]
     key = value if value.startswith("Arrow") else "Enter"
     if not label:
