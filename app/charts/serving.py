@@ -36,10 +36,13 @@ def latencies(table: Table, load: str, look: Look, named: Mapping[str, str] = _N
     """Mean and median latencies over the load, on logarithmic axes.
 
     table: columns `load`, status and, for each latency, `_s`, `_median_s` and the ends of its
-    interval, drawn as a band around the mean where known.  named: latencies by column prefix.
+    interval, drawn as a band around the mean where known.  named: latencies by column prefix; one
+    that no load has, as the time of a second token that nobody asked for, is left out.
     """
     figure = blank(look, "Latency over the load", 420)
     for at, (column, name) in enumerate(named.items()):
+        if all(math.isnan(seconds) for seconds in table[f"{column}_s"]):
+            continue
         low, high = (table[end] for end in ends(f"{column}_s"))
         figure.add_traces(band(table[load], low, high, f"{name} 80 %", look.classes[at]))
         for suffix, words, dash in (("_s", "mean", "solid"), ("_median_s", "median", "dot")):

@@ -137,9 +137,7 @@ def downloads(
     The buttons are drawn when the menu is open, each file is made at the click.  table: also as its
     rows or columns.
     """
-    menu = st.popover(
-        "Export", icon=":material/download:", key=f"export {name}", on_change="rerun"
-    )
+    menu = st.popover("Export", icon=":material/download:", key=f"export {name}", on_change="rerun")
     if menu.open:
         with menu:
             _buttons(name, figures, table, setup)

@@ -181,6 +181,12 @@ def test_a_range_of_throughput_has_no_exponent():
     assert " to " in card.delta and card.delta.endswith(" tok/s") and "e+" not in card.delta
 
 
+def test_the_curve_of_one_output_token_has_no_time_of_a_second():
+    curves = {osl: charts(shown("answer", osl=osl))[0]["data"] for osl in (1, 64)}
+    latencies = {osl: {trace["name"].split()[0] for trace in data} for osl, data in curves.items()}
+    assert latencies == {1: {"TTFT"}, 64: {"TTFT", "TPOT"}}
+
+
 def test_where_a_single_token_is_made_the_prefill_is_explained_and_no_decode_step():
     said = " ".join(text.value for text in shown("answer", osl=1).markdown)
     assert "The prefill of a prompt is limited by" in said and "A decode step" not in said
