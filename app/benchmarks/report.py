@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.benchmarks.closed_form import Predicted, predict
-from app.benchmarks.comparison import Comparison, Point
+from app.benchmarks.comparison import Comparison, Point, Row
 from app.benchmarks.deployment import Deployment
 from app.measuring.best_runs import Best, best_served
 from app.measuring.time_report import Spent, TimeReport, alternatives, ranked, worth
@@ -23,16 +23,15 @@ def of_point(point: Point) -> TimeReport | None:
     """The report of a run; None if nothing is predicted, a check fails, or the user's parameters
     contradict the file.
     """
-    one, prediction = point.deployment, point.prediction
-    if prediction is None or point.failed or one.differences:
+    one, prediction, judged, parts = (
+        point.deployment,
+        point.prediction,
+        _judged(point),
+        _parts(point),
+    )
+    if prediction is None or judged is None or not parts:
         return None
-    parts = _parts(point)
-    judged = next((row for name in _JUDGED if (row := point.row(name))), None)
-    if judged is None or not parts:
-        return None
-    name, base = judged.figure, prediction.figures.get(judged.figure)
-    if base is None:
-        return None
+    name, base = judged.figure, prediction.figures[judged.figure]
 
     def priced(change: Mapping[str, Any]) -> Ranged:
         question = replace(one.scenario, **change)
@@ -52,10 +51,24 @@ def of_point(point: Point) -> TimeReport | None:
     return TimeReport(of, total, ranked(parts), changes, judged.column.head)
 
 
+def reportable(comparison: Comparison) -> list[Point]:
+    """The runs for which a report is possible; a report prices the changes to its run."""
+    return [point for point in comparison.points if _judged(point) and _parts(point)]
+
+
 def reports(comparison: Comparison) -> list[tuple[Point, TimeReport]]:
     """Every run for which a report is possible, with the report."""
     found = ((point, of_point(point)) for point in comparison.points)
     return [(point, report) for point, report in found if report is not None]
+
+
+def _judged(point: Point) -> Row | None:
+    """The row of the predicted figure to judge a change by; None if the run has no report."""
+    prediction = point.prediction
+    if prediction is None or point.failed or point.deployment.differences:
+        return None
+    judged = next((row for name in _JUDGED if (row := point.row(name))), None)
+    return judged if judged and judged.figure in prediction.figures else None
 
 
 def _latency(one: Predicted) -> Ranged:

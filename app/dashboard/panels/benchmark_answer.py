@@ -1,18 +1,19 @@
 """Results of serving benchmarks on the predicted curve, replayed, and stored."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 from pandas.util import hash_pandas_object
 
 from app.benchmarks import calibration, history, identity, job_work, report
 from app.benchmarks.comparison import Comparison, Point, compare
-from app.benchmarks.deployment import deployments
+from app.benchmarks.deployment import Deployment, deployments
 from app.benchmarks.job_work import BenchmarkQuery
 from app.benchmarks.replay import can_replay
-from app.dashboard import visitor
+from app.dashboard import caches, visitor
 from app.dashboard.job_results import shared_result
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels import benchmarks as panels
@@ -24,6 +25,7 @@ from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from profilers.serving_results import ServingMeasurement
 
+Of = TypeVar("Of")
 Parts = dict[str, Callable[[], None]]
 LEVELS = {"80 %": 0.8, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 
@@ -68,7 +70,7 @@ def _drawn(
         simulate = st.toggle(
             "Simulate percentiles", key="benchmark_simulate", help=page_text("simulated results")
         )
-    comparison = compare(runs, level)
+    comparison = _compared(_Asked(_key(measured, level), runs), level)
     if simulate:
         title = "Simulation of the results"
         simulated = _worked("simulate", job_work.simulated, title, measured, level)
@@ -78,15 +80,28 @@ def _drawn(
         draw(comparison)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked(Generic[Of]):
+    """What a cached figure is made of; equal if its key is."""
+
+    key: str
+    of: Of = field(compare=False)
+
+
+@caches.by_setup(4)
+def _compared(asked: _Asked[Sequence[Deployment]], level: float) -> Comparison:
+    return compare(asked.of, level)
+
+
 def well_tuned(comparison: Comparison) -> None:
     """Draw the possible gain, the changes for it, and the findings, with the curves of the load."""
     left, right = st.columns([2, 3], gap="medium")
-    reports = report.reports(comparison)
     with left:
-        if reports:
-            point, made = one_of("Run", reports, lambda one: comparison.label(one[0]), "tuned_run")
-            st.markdown(here_and_best(point, made))
-            show_time_report(made)
+        if points := report.reportable(comparison):
+            point = one_of("Run", points, comparison.label, "tuned_run")
+            if made := report.of_point(point):
+                st.markdown(here_and_best(point, made))
+                show_time_report(made)
         panels.show_findings(comparison)
     with right:
         panels.show_curves(comparison)
@@ -113,9 +128,13 @@ def _worked(
 ) -> Any:  # fmt: skip
     """The result of a job on runs, None while it is running or if it failed."""
     query = BenchmarkQuery(tuple(runs), panels.given(), level, str(visitor.own_folder() or ""))
-    asked = str((query.given, level, visitor.own_edition(), [*map(contents, runs)]))
     with saying_errors():
-        return shared_result(name, work, asked, title, query)
+        return shared_result(name, work, _key(runs, level), title, query)
+
+
+def _key(runs: Sequence[ServingMeasurement], level: float) -> str:
+    """What tells the comparison of these runs from others, for all visitors."""
+    return str((panels.given(), level, visitor.own_edition(), [*map(contents, runs)]))
 
 
 def contents(run: ServingMeasurement) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
-from app.benchmarks.report import of_point, reports
+from app.benchmarks.report import of_point, reportable, reports
 from app.measuring.best_runs import best_served, best_step
 from hardware_db.tables import table
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
@@ -116,5 +116,7 @@ def test_a_profile_has_a_report_of_each_step(answer):
 def test_reports_are_of_the_runs_that_have_one(read):
     halved = {"mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
     runs = [deployment(read(one), HARDWARE) for one in (RUN, {**RUN, **halved})]
-    found = reports(compare(runs))
+    compared = compare(runs)
+    found = reports(compared)
     assert len(found) == 1 and not found[0][0].failed
+    assert reportable(compared) == [point for point, _ in found]
