@@ -23,13 +23,8 @@ def of_point(point: Point) -> TimeReport | None:
     """The report of a run; None if nothing is predicted, a check fails, or the user's parameters
     contradict the file.
     """
-    one, prediction, judged, parts = (
-        point.deployment,
-        point.prediction,
-        _judged(point),
-        _parts(point),
-    )
-    if prediction is None or judged is None or not parts:
+    one, prediction, judged = point.deployment, point.prediction, _judged(point)
+    if prediction is None or judged is None or not (parts := _parts(point)):
         return None
     name, base = judged.figure, prediction.figures[judged.figure]
 

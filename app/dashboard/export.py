@@ -137,31 +137,24 @@ def downloads(
     The buttons are drawn when the menu is open, each file is made at the click.  table: also as its
     rows or columns.
     """
-    menu = st.popover("Export", icon=":material/download:", key=f"export {name}", on_change="rerun")
-    if menu.open:
-        with menu:
-            _buttons(name, figures, table, setup)
 
-
-def _buttons(
-    name: str,
-    figures: Mapping[str, Figure],
-    table: pd.DataFrame | Sequence[Mapping[str, Any]] | Columns,
-    setup: Setup,
-) -> None:
     def every_row() -> pd.DataFrame:
         return pd.DataFrame(table)
 
-    with st.container(horizontal=True):
-        _save("Table (CSV)", lambda: table_csv(every_row()), f"{name}.csv")
-        _save("Table (JSON)", lambda: every_row().to_json(orient="records", indent=1),
-              f"{name}.json")  # fmt: skip
-        _save("Question (JSON)", lambda: json.dumps(setup.document(), indent=1),
-              "scenario.json", key=f"save {name} scenario.json")  # fmt: skip
-    for title, figure in figures.items():
-        signed = functools.partial(with_footer, figure, footer_words(setup))
-        _figure_buttons(_key(name, title), title, signed)
-    st.caption(f"{_files_words()} {page_text('camera')}")
+    menu = st.popover("Export", icon=":material/download:", key=f"export {name}", on_change="rerun")
+    if not menu.open:
+        return
+    with menu:
+        with st.container(horizontal=True):
+            _save("Table (CSV)", lambda: table_csv(every_row()), f"{name}.csv")
+            _save("Table (JSON)", lambda: every_row().to_json(orient="records", indent=1),
+                  f"{name}.json")  # fmt: skip
+            _save("Question (JSON)", lambda: json.dumps(setup.document(), indent=1),
+                  "scenario.json", key=f"save {name} scenario.json")  # fmt: skip
+        for title, figure in figures.items():
+            signed = functools.partial(with_footer, figure, footer_words(setup))
+            _figure_buttons(_key(name, title), title, signed)
+        st.caption(f"{_files_words()} {page_text('camera')}")
 
 
 @functools.cache

@@ -7,7 +7,7 @@ all browsers share (60 %), clicks a choice on the page (20 %) or opens a link wi
 (20 %).  The first deck is used up completely, so that every page and every errand is tried.
 Two times are taken: until an action is drawn, which includes what the browsers themselves compute
 on the cores that they share with the server, and until the server has answered a rerun, from the
-request to the last message on the session's WebSocket.
+request to the last message on the session's WebSocket; it, too, waits for those cores.
 It prints its result as Markdown; `--write docs/operations.md` puts it into that document.
 """
 
@@ -203,7 +203,7 @@ def _listen(page: Any, result: Soak) -> None:
     page.on("response", answered)
 
 
-@dataclass
+@dataclass  # without slots: Playwright sets attributes on what handles its events
 class _Reruns:
     """Times of one session's reruns; one that replaces another counts from the first request."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import streamlit as st
 from pandas.util import hash_pandas_object
@@ -25,7 +25,6 @@ from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from profilers.serving_results import ServingMeasurement
 
-Of = TypeVar("Of")
 Parts = dict[str, Callable[[], None]]
 LEVELS = {"80 %": 0.8, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 
@@ -70,7 +69,7 @@ def _drawn(
         simulate = st.toggle(
             "Simulate percentiles", key="benchmark_simulate", help=page_text("simulated results")
         )
-    comparison = _compared(_Asked(_key(measured, level), runs), level)
+    comparison = _compared(_Asked(_key(measured, level), runs, level))
     if simulate:
         title = "Simulation of the results"
         simulated = _worked("simulate", job_work.simulated, title, measured, level)
@@ -81,16 +80,17 @@ def _drawn(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked(Generic[Of]):
-    """What a cached figure is made of; equal if its key is."""
+class _Asked:
+    """Runs to compare; equal if their key is, which holds the level."""
 
     key: str
-    of: Of = field(compare=False)
+    runs: Sequence[Deployment] = field(compare=False)
+    level: float = field(compare=False)
 
 
 @caches.by_setup(4)
-def _compared(asked: _Asked[Sequence[Deployment]], level: float) -> Comparison:
-    return compare(asked.of, level)
+def _compared(asked: _Asked) -> Comparison:
+    return compare(asked.runs, asked.level)
 
 
 def well_tuned(comparison: Comparison) -> None:
