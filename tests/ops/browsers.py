@@ -5,32 +5,38 @@ a separate process tree.  Each waits for two to five seconds, then takes the nex
 navigation or the next errand (`tests.ops.errands`: uploads, a simulation, a plan) from a deck that
 all browsers share (60 %), clicks a choice on the page (20 %) or opens a link with other inputs
 (20 %).  The first deck is used up completely, so that every page and every errand is tried.
-Two times are taken: until an action is drawn, which includes what the browsers themselves compute
-on the cores that they share with the server, and until the server has answered a rerun, from the
-request to the last message on the session's WebSocket; it, too, waits for those cores.
+Two times are taken: until an action is drawn, and until the server has answered a rerun, from the
+request to the last message on the session's WebSocket.  Browsers usually run on other machines than
+the server; these share its cores, so they run at a lower priority (`nice 10`) where that exists.
 It prints its result as Markdown; `--write docs/operations.md` puts it into that document.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import os
 import random
 import re
+import shlex
+import shutil
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from app.answers.table import TableFormat, render
 from app.wording import quantities
 from tests.browser.conftest import QUIET, SETTLED, chromium
 from tests.dashboards import Served
@@ -43,12 +49,19 @@ LINKS, GROUPS, ENTRIES = (
     f'[data-testid="stTopNav{kind}"]' for kind in ("Link", "Section", "DropdownLink")
 )
 CHOICES = '[data-testid="stMain"] [data-testid="stButtonGroup"] button:enabled:visible'
+KINDS = {
+    "open": "first page",
+    "page": "another page",
+    "link": "link with other inputs",
+    "choice": "choice on the page",
+    "errand": "errand",
+}
 SYSTEMS = ("h100", "h200", "mi300x", "b200", "a100-sxm4-80gb")
 _THOUGHT_S = (2.0, 5.0)
 _PATIENCE_MS = 300_000
 #: Streamlit's frontend first requests files below the page's own address, then at the root.
 _PROBED = re.compile(r"/_stcore/(health|host-config)$")
-_MOST_GROWTH = 1.0
+_MOST_GROWTH = 1.0  # from the first pages to the end
 #: Bytes of the longest message that a run has ended.
 _LONGEST_END = 200
 _SIZE = {"width": 1400, "height": 900}  # the whole navigation
@@ -59,11 +72,12 @@ class Soak:
     """Observations of the browsers.
 
     waits: (kind, seconds until the page was drawn) of each action, kind "open", "page", "choice",
-    "link" or "errand".  answers: seconds until the server had answered, of each rerun.
+    "link" or "errand".  answers: (kind, seconds until the server had answered) of each rerun.
     seen: titles of the drawn pages and words of the finished errands.  unseen: those of the first
     deck that were not.  errors: exceptions on pages and of scripts, failed responses, and browsers
     that crashed, a line each.
-    first_bytes, last_bytes: memory of the server after all have opened and at the end.
+    first_bytes, warm_bytes, last_bytes: memory of the server after all have opened, once the first
+    deck has been dealt, and at the end.
     load: processes that waited for a core before the start, on average over a minute.
     """
 
@@ -76,7 +90,8 @@ class Soak:
     first_bytes: int = 0
     last_bytes: int = 0
     load: float = field(default_factory=lambda: os.getloadavg()[0])
-    answers: list[float] = field(default_factory=list)
+    answers: list[tuple[str, float]] = field(default_factory=list)
+    warm_bytes: int = 0
 
     def seconds(self, share: float) -> float:
         """The time within which that share of the actions ended [s]."""
@@ -84,12 +99,12 @@ class Soak:
 
     def answered(self, share: float) -> float:
         """The time within which the server answered that share of the reruns [s]."""
-        return float(np.quantile(self.answers, share))
+        return float(np.quantile([seconds for _, seconds in self.answers], share))
 
     @property
     def growth(self) -> float:
-        """Growth of the server's memory after all have opened, as a fraction."""
-        return self.last_bytes / self.first_bytes - 1.0 if self.first_bytes else 0.0
+        """Growth of the server's memory once every page was used, as a fraction."""
+        return self.last_bytes / self.warm_bytes - 1.0 if self.warm_bytes else 0.0
 
 
 @dataclass(slots=True)
@@ -125,8 +140,8 @@ def soak(server: Served, browsers: int, minutes: float, seed: int = 0) -> Soak:
     except (urllib.error.URLError, OSError) as error:
         result.errors.append(f"the server does not answer at the end: {error}")
     result.errors += [f"never stood: {name}" for name in sorted(result.unseen)]
-    if result.growth > _MOST_GROWTH:
-        result.errors.append(f"the server's memory grew by {result.growth:.0%}")
+    if (growth := result.last_bytes / result.first_bytes - 1.0) > _MOST_GROWTH:
+        result.errors.append(f"the server's memory grew by {growth:.0%}")
     return result
 
 
@@ -135,13 +150,14 @@ async def _all(server: Served, result: Soak, seed: int) -> None:
 
     deck = _Deck(list(ERRANDS), random.Random(seed))
     visits = [
-        _Visit(result, server.url, random.Random(seed + at), deck) for at in range(result.browsers)
+        _Visit(result, server, random.Random(seed + at), deck) for at in range(result.browsers)
     ]
     async with async_playwright() as playwright:
-        browsers = [
-            await playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
-            for _ in visits
-        ]
+        with _at_low_priority(chromium()) as program:
+            browsers = [
+                await playwright.chromium.launch(executable_path=program, args=list(QUIET))
+                for _ in visits
+            ]
         await _each(visits, lambda visit, at: _open(visit, browsers[at]))
         deck.cards += await _titles(visits[0].page)
         result.first_bytes = server.memory_bytes
@@ -151,15 +167,34 @@ async def _all(server: Served, result: Soak, seed: int) -> None:
     result.unseen = {_name(card) for card in deck.cards} - result.seen
 
 
+@contextlib.contextmanager
+def _at_low_priority(program: str | None) -> Iterator[str | None]:
+    """A program that starts this one at a lower priority, or this one where there is no `nice`."""
+    if program is None or shutil.which("nice") is None:
+        yield program
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        starter = Path(folder) / "browser"
+        starter.write_text(f'#!/bin/sh\nexec nice -n 10 {shlex.quote(program)} "$@"\n')
+        starter.chmod(0o700)
+        yield str(starter)
+
+
 @dataclass(slots=True)
 class _Visit:
-    """A browser with its random generator, its page, and the result that it writes to."""
+    """A browser with its random generator, its page, the kind of its last action, and the result
+    that it writes to.
+    """
 
     result: Soak
-    url: str
+    server: Served
     rng: random.Random
     deck: _Deck
     page: Any = None
+    kind: str = "open"
+
+    def answered(self, seconds: float) -> None:
+        self.result.answers.append((self.kind, seconds))
 
 
 async def _each(
@@ -179,8 +214,8 @@ async def _open(visit: _Visit, browser: Any) -> None:
     """Open the dashboard's first page."""
     visit.page = await browser.new_page(viewport=_SIZE)
     visit.page.set_default_timeout(_PATIENCE_MS)
-    _listen(visit.page, visit.result)
-    await _timed(visit, "open", lambda: visit.page.goto(visit.url))
+    _listen(visit)
+    await _timed(visit, "open", lambda: visit.page.goto(visit.server.url))
 
 
 async def _use(visit: _Visit, ends: float) -> None:
@@ -190,14 +225,15 @@ async def _use(visit: _Visit, ends: float) -> None:
         await _act(visit)
 
 
-def _listen(page: Any, result: Soak) -> None:
-    """Record errors that the browser reports."""
+def _listen(visit: _Visit) -> None:
+    """Record errors that the browser reports, and the times of its reruns."""
+    page, result = visit.page, visit.result
 
     def answered(answer: Any) -> None:
         if answer.status >= 400 and not _PROBED.search(answer.url):
             result.errors.append(f"{answer.status}: {answer.url}")
 
-    page.on("websocket", lambda socket: _Reruns(result.answers).follow(socket))
+    page.on("websocket", lambda socket: _Reruns(visit.answered).follow(socket))
     page.on("pageerror", lambda error: result.errors.append(f"script: {error}"))
     page.on("crash", lambda _: result.errors.append("a tab crashed"))
     page.on("response", answered)
@@ -207,7 +243,7 @@ def _listen(page: Any, result: Soak) -> None:
 class _Reruns:
     """Times of one session's reruns; one that replaces another counts from the first request."""
 
-    answers: list[float]
+    answered: Callable[[float], None]
     asked: float | None = None
 
     def follow(self, socket: Any) -> None:
@@ -228,7 +264,7 @@ class _Reruns:
         if message.WhichOneof("type") != "script_finished":
             return
         if message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-            self.answers.append(time.perf_counter() - self.asked)
+            self.answered(time.perf_counter() - self.asked)
             self.asked = None
 
 
@@ -270,6 +306,10 @@ async def _act(visit: _Visit) -> None:
         kind = "page" if isinstance(card, str) else "errand"
         await _timed(visit, kind, lambda: _play(visit, card))
         visit.result.seen.add(_name(card))
+        if not visit.result.warm_bytes and visit.result.seen.issuperset(
+            map(_name, visit.deck.cards)
+        ):
+            visit.result.warm_bytes = visit.server.memory_bytes
 
 
 async def _press(choice: Any) -> None:
@@ -286,7 +326,7 @@ async def _press(choice: Any) -> None:
 async def _play(visit: _Visit, card: str | Errand) -> None:
     """Open a page through the navigation, or do an errand."""
     if isinstance(card, Errand):
-        await visit.page.goto(f"{visit.url}/{card.address}")
+        await visit.page.goto(f"{visit.server.url}/{card.address}")
         await visit.page.wait_for_selector(SETTLED)
         await card.do(visit.page)
         await visit.page.locator(card.stands).first.wait_for()
@@ -313,7 +353,7 @@ async def _follow(page: Any, title: str) -> None:
 
 async def _timed(visit: _Visit, kind: str, act: Callable[[], Awaitable[Any]]) -> None:
     """Act, wait until the page is drawn, and record the exceptions that it shows."""
-    page, begun = visit.page, time.perf_counter()
+    page, begun, visit.kind = visit.page, time.perf_counter(), kind
     await act()
     await page.wait_for_timeout(100)  # the click reaches the server
     await page.wait_for_selector(SETTLED)
@@ -328,25 +368,43 @@ async def _timed(visit: _Visit, kind: str, act: Callable[[], Awaitable[Any]]) ->
 def section(result: Soak) -> str:
     """The result as Markdown."""
     today = datetime.datetime.now(datetime.UTC).date()
-    kinds = {kind: [s for k, s in result.waits if k == kind] for kind, _ in result.waits}
-    by_kind = ", ".join(
-        f"{len(waits)} {kind}s {quantities.seconds(float(np.median(waits)))}"
-        for kind, waits in sorted(kinds.items())
-    )
     return (
         f"{result.browsers} Chromiums for {result.minutes:g} min on {os.cpu_count()} cores that "
         f"they share with the server and others (load {result.load:.0f} before), {today}: "
         f"{len(result.waits):,} actions, half of them drawn "
         f"within {quantities.seconds(result.seconds(0.5))}, 95 % within "
-        f"{quantities.seconds(result.seconds(0.95))} (medians: {by_kind}); the server "
+        f"{quantities.seconds(result.seconds(0.95))}; the server "
         f"answered {len(result.answers):,} reruns, half of them within "
         f"{quantities.seconds(result.answered(0.5))}, 95 % within "
         f"{quantities.seconds(result.answered(0.95))}; {len(result.seen)} "
         f"different pages and errands. Memory of the server "
         f"{quantities.size(result.first_bytes)} with all open, "
+        f"{quantities.size(result.warm_bytes)} once every page and errand was done, "
         f"{quantities.size(result.last_bytes)} at the end ({result.growth:+.0%}). "
-        f"{len(result.errors) or 'No'} error{'s' if len(result.errors) != 1 else ''}."
+        f"{len(result.errors) or 'No'} error{'s' if len(result.errors) != 1 else ''}.\n\n"
+        + render([_row(result, kind) for kind in KINDS], TableFormat.markdown)
     )
+
+
+def _row(result: Soak, kind: str) -> dict[str, str | int]:
+    """An action's times until it is drawn and until its reruns are answered."""
+    drawn, answered = (
+        [seconds for of, seconds in times if of == kind] for times in (result.waits, result.answers)
+    )
+    return {
+        "action": KINDS[kind],
+        "drawn": len(drawn),
+        **_quantiles(drawn, "drawn"),
+        "reruns": len(answered),
+        **_quantiles(answered, "answered"),
+    }
+
+
+def _quantiles(seconds: Sequence[float], what: str) -> dict[str, str]:
+    names = {f"{what}: median": 0.5, f"{what}: p95": 0.95}
+    if not seconds:
+        return dict.fromkeys(names, "")
+    return {name: quantities.seconds(float(np.quantile(seconds, at))) for name, at in names.items()}
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """Five real browsers on one server without an error (run with -m slow)."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,17 +37,27 @@ def test_the_result_of_browsers_counts_their_errors_and_growth():
     waits = [("open", 2.0), ("page", 0.5), ("page", 0.5), ("choice", 0.1)]
     seen = {"Plan", "Roofline"}
     soaked = Soak(2, 3.0, waits, ["script: x"], seen, set(), 100_000_000, 110_000_000)
-    soaked.answers += [0.1, 0.2, 0.3]
+    soaked.answers += [("open", 0.1), ("page", 0.2), ("page", 0.3)]
+    soaked.warm_bytes = 104_000_000
     text = section(soaked)
     assert "3 reruns, half of them within 200 ms" in text
     assert "2 Chromiums for 3 min" in text and "4 actions" in text
-    assert "2 pages 500 ms" in text and "2 different pages and errands" in text
-    assert "(+10%)" in text and text.endswith("1 error.")
+    assert "2 different pages and errands" in text and "1 error." in text
+    assert "104 MB once every page and errand was done, 110 MB at the end (+6%)" in text
+    row = re.search(r"\| another page .*", text)
+    assert row and re.findall(r"\d+(?: m?s)?", row[0]) == [
+        "2",
+        "500 ms",
+        "500 ms",
+        "2",
+        "250 ms",
+        "295 ms",
+    ]
 
 
 def test_a_rerun_is_answered_when_the_run_that_it_or_its_successor_began_has_ended():
     answers: list[float] = []
-    reruns = _Reruns(answers)
+    reruns = _Reruns(answers.append)
     asked = BackMsg(rerun_script=ClientState()).SerializeToString()
     ends = {
         name: ForwardMsg(script_finished=getattr(ForwardMsg, name)).SerializeToString()
