@@ -91,7 +91,9 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         busiest = np.maximum(1.0 + beside_own, largest(together, ranks)[1])
         group, elsewhere = isl * busiest, np.minimum(together * isl, room)
         queue = busy * before / room * full
-        own = alone + busy * (some.reading_s(beside, isl, group, room, elsewhere) - alone)
+        launched = some.launched_share(beside, together, own=1.0)
+        shared = some.reading_s(beside, isl, group, room, elsewhere, launched)
+        own = alone + busy * (shared - alone)
         own = own + queue
         looks = (np.maximum(batching.look_every, 1.0) - 1.0) / 2.0
         waits = looks + read.wait

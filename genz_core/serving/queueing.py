@@ -164,12 +164,15 @@ class Batching(StepCycles):
         beside_own = gathered.busiest - 1.0 if gathered else read.beside
         ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
         elsewhere = np.minimum(read.of_rank * self.isl, room)
+        running = np.maximum(beside, 1.0)
+        launched = self.launched_share(stacked((none, running)), stacked((none, prompts)), own=1.0)
         alone, shared = self.reading_s(  # by itself, and beside other requests
-            stacked((none, np.maximum(beside, 1.0)))[:, None],
+            stacked((none, running))[:, None],
             stacked((ahead, ahead)),
             stacked((self.isl + none, together))[:, None],
             room,
             stacked((none, elsewhere))[:, None],
+            None if launched is None else launched[:, None],
         )
         per_s = decodes / (np.maximum(self.steps - 1.0, 1e-9) * pace.cycle_s)
         being_read = per_s * alone * self.isl / ahead * self.others / self.lanes
@@ -223,19 +226,24 @@ class Batching(StepCycles):
         together: Array,
         room: Array,
         elsewhere: Array | None = None,
+        launched: Array | None = None,
     ) -> Array:
         """Time of the steps that prefill `tokens` prompt tokens [s].
 
         together: tokens of the step if everything fits in one, including the other prompts in it.
          room: capacity of a step.  elsewhere: prompt tokens in each other rank's step, by default
-        as many as here.
+        as many as here.  launched: of the last step, see `StepTimes`.
         """
         beside = decodes if self.mixed else np.zeros_like(decodes)
         whole = np.floor(tokens / room)
         rest = tokens - whole * room
         last = np.where(whole > 0, rest, np.minimum(together, room))
         some = np.maximum(last, 1.0)
-        last_s = self.cycle_s(beside, some, some if elsewhere is None else elsewhere)
+        if launched is not None:  # the rest of a prompt is alone in the last of several steps
+            launched = np.where(
+                whole > 0, some > self.times.graph_room(self._of_lane(beside)), launched
+            )
+        last_s = self.cycle_s(beside, some, some if elsewhere is None else elsewhere, launched)
         last_s = np.where(last > 0, last_s, 0.0)
         if not whole.any():
             return last_s

@@ -114,10 +114,12 @@ class StepCycles:
         room = np.maximum(np.floor(left / self.isl), 1.0) * self.isl if self.whole else left
         return np.minimum(room, self.times.sizes.tokens)
 
-    def _lane(self, decodes: Array, tokens: Array, elsewhere: Array) -> StepPair:
-        """Latency and stage time of a step of one lane [s]."""
+    def _lane(
+        self, decodes: Array, tokens: Array, elsewhere: Array, launched: Array | None = None
+    ) -> StepPair:
+        """Latency and stage time of a step of one lane [s]; arguments as of `StepTimes`."""
         if self.mixed:
-            return self.times(self._of_lane(decodes), tokens, elsewhere)
+            return self.times(self._of_lane(decodes), tokens, elsewhere, launched)
         latency, stage = self.plain(decodes)
         prompt, prompt_stage = self.times(np.zeros_like(decodes), tokens, elsewhere)
         return latency + prompt, stage + prompt_stage
@@ -131,13 +133,20 @@ class StepCycles:
         each = decodes / self.lanes * self.fullest_lane
         return np.where(decodes > 0, np.maximum(each, 1.0), 0.0)
 
-    def cycle_s(self, decodes: Array, tokens: Array, elsewhere: Array | None = None) -> Array:
+    def cycle_s(
+        self,
+        decodes: Array,
+        tokens: Array,
+        elsewhere: Array | None = None,
+        launched: Array | None = None,
+    ) -> Array:
         """Time of a cycle in which all lanes have the same contents [s].
 
         elsewhere: prompt tokens on each of the other lock-step ranks, none by default.
+        launched: see `StepTimes`.
         """
         others = np.zeros_like(tokens) if elsewhere is None else elsewhere
-        return self._of_lanes(*self._lane(decodes, tokens, others))
+        return self._of_lanes(*self._lane(decodes, tokens, others, launched))
 
     def _of_lanes(self, latency: Array, stage: Array) -> Array:
         """Time of a cycle of lanes whose steps have this latency and stage time [s]."""
@@ -173,6 +182,26 @@ class StepCycles:
         """New prompts per step of a rank's lane, p."""
         prompts: Array = decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
         return prompts
+
+    def launched_share(self, decodes: Array, prompts: Array, own: float = 0.0) -> Array | None:
+        """Share of the steps with a Poisson number of prompts that replay no graph, because the
+        prompts of some rank and its decodes exceed one; None if none holds any prompt.
+
+        prompts: mean number on a rank, of the steps with any.  own: further prompts of each step.
+        """
+        free = self.times.graph_room(self._of_lane(decodes)) if self.mixed else None
+        if free is None:
+            return None
+        held = np.floor(free / self.isl) - own
+        term = np.exp(-prompts)
+        nothing, within = term**self.times.ranks, np.where(held >= 0.0, term, 0.0)
+        for number in range(1, int(np.max(held)) + 1):
+            term = term * prompts / number
+            within = within + np.where(held >= number, term, 0.0)
+            if np.max(term) < _NOTHING_MORE and number > np.max(prompts):
+                break
+        beyond = 1.0 - np.minimum(within, 1.0) ** self.times.ranks
+        return beyond if own else np.minimum(beyond / np.maximum(1.0 - nothing, 1e-300), 1.0)
 
     def beside_prompts(self) -> Array:
         """Share of the steps of answers that may hold prompts of other requests, if a step is
@@ -221,8 +250,9 @@ class StepCycles:
         tokens = np.minimum(tokens, room)
         left = ranks * prompts * self.isl / np.maximum(share, 1e-12) - tokens
         elsewhere = np.clip(left / np.maximum(ranks - 1.0, 1.0), 0.0, tokens)
+        launched = self.launched_share(decodes, prompts)
         if self.lanes == 1:
-            return plain + share * (self._lane(decodes, tokens, elsewhere)[0] - plain)
+            return plain + share * (self._lane(decodes, tokens, elsewhere, launched)[0] - plain)
         if not self.mixed:
             reading = self.times(np.zeros_like(decodes), tokens, elsewhere)
             return self.between_readings_s(share, without, reading)
@@ -230,7 +260,7 @@ class StepCycles:
         several = np.clip(2.0 - 2.0 * busiest * self.isl / room, 0.0, 1.0)
         of_prompts = delayed_by_prompts(prompts, ranks, self.lanes) / busiest
         delayed = delayed + several * (of_prompts - delayed)
-        full = self._lane(decodes, tokens, elsewhere)
+        full = self._lane(decodes, tokens, elsewhere, launched)
         apart = None  # a lane with a prompt finds none in another that reads for a share of time
         if before_s is not None:
             apart = 1.0 - np.minimum(share * self._alone_s(without, full) / before_s, FULLEST)

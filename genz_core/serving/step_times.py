@@ -140,17 +140,26 @@ class StepTimes:
         """Attention ranks that wait for one another, [configs]."""
         return self.model.ranks
 
+    def graph_room(self, decodes: Array) -> Array | None:
+        """Prompt tokens that a graph holds beside these decodes; None if no graph holds any."""
+        most = self.engine.graph_tokens if self.engine.prompt_launch_s else 0.0
+        return most - decodes * self.model.query.tokens if most else None
+
     @property
     def sizes(self) -> Sizes:
         """Largest content of the steps."""
         return self.model.sizes
 
-    def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> tuple[Array, Array]:
+    def __call__(
+        self, decodes: Array, tokens: Array, elsewhere: Array, launched: Array | None = None
+    ) -> tuple[Array, Array]:
         """Latency of a step, and time until the next may start on a stage [s], [..., configs].
 
         Args:
             decodes: sequences that decode on the rank.  tokens: of prompts there.
             elsewhere: prompt tokens on each of the other ranks.
+            launched: share of the steps that replay no graph, where `tokens` is the mean of
+                several steps; by default all or none, as a step with these tokens.
         """
         if not decodes.ndim == tokens.ndim == elsewhere.ndim:
             decodes, tokens, elsewhere = _aligned(decodes, tokens, elsewhere)
@@ -158,7 +167,7 @@ class StepTimes:
             return self.of_decodes(decodes)
         device = self._device_s(decodes, tokens, elsewhere)
         if self.engine.prompt_launch_s:
-            device = device + self._launching_s(device, decodes, tokens)
+            device = device + self._launching_s(device, decodes, tokens, launched)
         if self._prompts_scaled:
             plain = self._device_s(decodes)
             device = plain + self.prompts * (device - plain)
@@ -191,13 +200,19 @@ class StepTimes:
             return latency, latency
         return device.sum(0) + host, np.maximum(device.max(0), host)
 
-    def _launching_s(self, device: Array, decodes: Array, tokens: Array) -> Array:
+    def _launching_s(
+        self, device: Array, decodes: Array, tokens: Array, share: Array | None
+    ) -> Array:
         """Time for which every stage waits for the launches of a step with prompts [s], [stages,
-        ..., configs].
+        ..., configs].  share: of the steps that replay no graph.
         """
-        launched = beside_stages(self.model.launched, tokens)
-        every = decodes * self.model.query.tokens + tokens
-        return np.where(tokens > 0, self.engine.launching_s(launched, device, every), 0.0)
+        operators = beside_stages(self.model.launched, tokens)
+        if share is None:
+            every = decodes * self.model.query.tokens + tokens
+            waits = self.engine.launching_s(operators, device, every)
+        else:
+            waits = share * self.engine.launching_s(operators, device, np.inf)
+        return np.where(tokens > 0, waits, 0.0)
 
     def _device_s(
         self, decodes: Array, tokens: Array | None = None, elsewhere: Array | None = None

@@ -12,6 +12,8 @@ import hardware_db
 import model_registry
 from genz_core.engine import EngineProfile
 from genz_core.serving import Traffic, serve
+from genz_core.serving.simulation import Requests, simulate
+from genz_core.serving.simulation.draws import poisson_arrivals
 from genz_core.serving.simulation.step_price import RankWork
 from genz_core.serving.simulation.step_tables import StepTables
 from genz_core.types import Parallelism, Workload
@@ -71,6 +73,21 @@ def test_one_at_a_time_in_arrays_served_and_simulated_a_prompt_waits_alike(small
     assert beside == pytest.approx(alone)
     assert served.prefill_s[0] == pytest.approx(alone, rel=1e-3)
     assert simulated == pytest.approx(alone, rel=1e-2)
+
+
+def test_short_prompts_are_launched_where_several_share_a_step(small, h100):
+    """One prompt of 260 tokens fits into a graph of 512 beside the decodes; two do not."""
+    engine, isl, osl, count = replace(LAUNCHED, graph_tokens=512), 260, 200, 6000
+    draws = np.random.default_rng(0)
+    arrivals = poisson_arrivals(count, 70.0, draws)
+    lengths = (draws.integers(round(0.8 * most), most + 1, count) for most in (isl, osl))
+    requests, rate = Requests(arrivals, *lengths), count / float(arrivals[-1])
+    traffic = Traffic(float(isl), float(osl), rate_per_s=rate, length_ratio=0.8)
+    served, captured = (serve(small, h100, traffic, EIGHT, by) for by in (engine, CAPTURED))
+    simulated = simulate(small, h100, requests, EIGHT, engine, counted=range(500, 5500)).summary()
+    assert served.tpot_s[0] == pytest.approx(simulated["tpot_mean_s"], rel=0.08)
+    assert served.ttft_s[0] == pytest.approx(simulated["ttft_mean_s"], rel=0.08)
+    assert served.ttft_s[0] > 1.4 * captured.ttft_s[0]
 
 
 def test_every_stage_of_a_pipeline_launches_its_own(small, h100):

@@ -40,13 +40,16 @@ class Linear:
     def picked(self, chosen):
         return self
 
-    def __call__(self, decodes, tokens, elsewhere):
+    def __call__(self, decodes, tokens, elsewhere, launched=None):
         busy = (decodes > 0) | (tokens > 0)
         latency = busy * self.step_s + self.decode_s * decodes + self.token_s * tokens
         return latency, latency / self.lanes
 
     def of_decodes(self, decodes):
         return self(decodes, 0.0, 0.0)
+
+    def graph_room(self, decodes):
+        return None
 
 
 def batching(times=None, **changed):
