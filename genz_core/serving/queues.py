@@ -83,6 +83,18 @@ def median_share(waits: Array) -> Array:
     return np.log(2.0 * some) / some
 
 
+def at_most(most: Array, mean: Array) -> Array:
+    """P(N <= most) of a Poisson number N with this mean; 0 where `most` is negative."""
+    term = np.exp(-mean)
+    found = np.where(most >= 0.0, term, 0.0)
+    for number in range(1, int(np.max(most, initial=0.0)) + 1):
+        term = term * mean / number
+        if term.max(initial=0.0) < _NOTHING and number > np.max(mean, initial=0.0):
+            break
+        found = found + np.where(most >= number, term, 0.0)
+    return np.minimum(found, 1.0)
+
+
 def largest(mean: Array, of: Array) -> tuple[Array, Array]:
     """P(any), and the mean of the largest of `of` Poisson numbers with this mean, given any."""
     any_at_all = -np.expm1(-mean * of)

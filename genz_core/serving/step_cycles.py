@@ -26,7 +26,7 @@ from genz_core.serving.held_prompts import (
     of_several_ranks,
     of_single_rank,
 )
-from genz_core.serving.queues import FULLEST, MANY, POISSON_TERMS, largest
+from genz_core.serving.queues import FULLEST, MANY, POISSON_TERMS, at_most, largest
 from genz_core.serving.step_times import StepTimes
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Places
@@ -192,16 +192,11 @@ class StepCycles:
         free = self.times.graph_room(self._of_lane(decodes)) if self.mixed else None
         if free is None:
             return None
-        held = np.floor(free / self.isl) - own
-        term = np.exp(-prompts)
-        nothing, within = term**self.times.ranks, np.where(held >= 0.0, term, 0.0)
-        for number in range(1, int(np.max(held)) + 1):
-            term = term * prompts / number
-            within = within + np.where(held >= number, term, 0.0)
-            if np.max(term) < _NOTHING_MORE and number > np.max(prompts):
-                break
-        beyond = 1.0 - np.minimum(within, 1.0) ** self.times.ranks
-        return beyond if own else np.minimum(beyond / np.maximum(1.0 - nothing, 1e-300), 1.0)
+        held = at_most(np.floor(free / self.isl) - own, prompts) ** self.times.ranks
+        if own:
+            return 1.0 - held
+        nothing = np.exp(-prompts * self.times.ranks)
+        return np.minimum((1.0 - held) / np.maximum(1.0 - nothing, 1e-300), 1.0)
 
     def beside_prompts(self) -> Array:
         """Share of the steps of answers that may hold prompts of other requests, if a step is

@@ -11,7 +11,7 @@ import pytest
 
 from genz_core.serving.balance import closed_loop
 from genz_core.serving.queueing import Batching
-from genz_core.serving.queues import largest
+from genz_core.serving.queues import at_most, largest
 
 ONE = np.ones(1)
 
@@ -170,6 +170,18 @@ def test_many_prompts_are_as_normal_and_none_is_one():
         more = 1.0 - poisson.cdf(np.arange(2000), mean) ** of
         assert most == pytest.approx(more.sum(), rel=1e-3)
     assert largest(0 * ONE, 8 * ONE) == (0.0, 1.0)
+
+
+def test_the_share_of_steps_with_at_most_so_many_prompts_is_that_of_poisson_numbers():
+    from scipy.stats import poisson
+
+    most, mean = np.meshgrid([-1.0, 0.0, 1.0, 5.0, 40.0, 512.0], [0.0, 1e-3, 0.5, 3.0, 20.0, 100.0])
+    together = at_most(most, mean)
+    assert together == pytest.approx(poisson.cdf(most, mean))
+    apart = [
+        at_most(np.array([m]), np.array([a]))[0] for m, a in zip(most.flat, mean.flat, strict=True)
+    ]
+    assert (together.ravel() == apart).all()  # to the last bit, whatever else is asked
 
 
 # ------------------------------------------------------------------------------- a first token
