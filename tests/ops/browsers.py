@@ -140,8 +140,9 @@ def soak(server: Served, browsers: int, minutes: float, seed: int = 0) -> Soak:
     except (urllib.error.URLError, OSError) as error:
         result.errors.append(f"the server does not answer at the end: {error}")
     result.errors += [f"never stood: {name}" for name in sorted(result.unseen)]
-    if (growth := result.last_bytes / result.first_bytes - 1.0) > _MOST_GROWTH:
-        result.errors.append(f"the server's memory grew by {growth:.0%}")
+    grown = result.last_bytes - result.first_bytes
+    if result.first_bytes and grown > _MOST_GROWTH * result.first_bytes:
+        result.errors.append(f"the server's memory grew by {grown / result.first_bytes:.0%}")
     return result
 
 
