@@ -6,30 +6,25 @@ navigation or the next errand (`tests.ops.errands`: uploads, a simulation, a pla
 all browsers share (60 %), clicks a choice on the page (20 %) or opens a link with other inputs
 (20 %).  The first deck is used up completely, so that every page and every errand is tried.
 Two times are taken: until an action is drawn, and until the server has answered a rerun, from the
-request to the last message on the session's WebSocket.  Browsers usually run on other machines than
-the server; these share its cores, so they run at a lower priority (`nice 10`) where that exists.
+request to the last message on the session's WebSocket.  Both contain
+what the browsers compute on the cores that they share with the server.
 It prints its result as Markdown; `--write docs/operations.md` puts it into that document.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime
 import os
 import random
 import re
-import shlex
-import shutil
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,11 +149,10 @@ async def _all(server: Served, result: Soak, seed: int) -> None:
         _Visit(result, server, random.Random(seed + at), deck) for at in range(result.browsers)
     ]
     async with async_playwright() as playwright:
-        with _at_low_priority(chromium()) as program:
-            browsers = [
-                await playwright.chromium.launch(executable_path=program, args=list(QUIET))
-                for _ in visits
-            ]
+        browsers = [
+            await playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
+            for _ in visits
+        ]
         await _each(visits, lambda visit, at: _open(visit, browsers[at]))
         deck.cards += await _titles(visits[0].page)
         result.first_bytes = server.memory_bytes
@@ -166,19 +160,6 @@ async def _all(server: Served, result: Soak, seed: int) -> None:
         await _each(visits, lambda visit, _: _use(visit, ends))
         await asyncio.gather(*(browser.close() for browser in browsers))
     result.unseen = {_name(card) for card in deck.cards} - result.seen
-
-
-@contextlib.contextmanager
-def _at_low_priority(program: str | None) -> Iterator[str | None]:
-    """A program that starts this one at a lower priority, or this one where there is no `nice`."""
-    if program is None or shutil.which("nice") is None:
-        yield program
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        starter = Path(folder) / "browser"
-        starter.write_text(f'#!/bin/sh\nexec nice -n 10 {shlex.quote(program)} "$@"\n')
-        starter.chmod(0o700)
-        yield str(starter)
 
 
 @dataclass(slots=True)
