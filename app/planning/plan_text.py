@@ -1,12 +1,15 @@
 """An answer in words, for the terminal, beside the table of its plans."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from app.planning.targets import FIGURES
 from app.wording import quantities
 
 _MOST_OTHERS = 8
+#: Equal servers of which each launch line is shown.
+_MOST_LINES = 8
 _LIMIT_THE_WAIT = ("ttft", "e2e")
 #: From this time, and this multiple of the bound, a first token is said to wait.
 _LONG_WAIT_S, _LONG_WAIT = 1.0, 10.0
@@ -100,7 +103,7 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     engine = f"{best['engine']} {best['launch_version']}".strip()
     yield f"start it ({engine}):"
-    yield from (f"  {line}" for line in best["launch"].splitlines())
+    yield from (f"  {line}" for line in launch_lines(best))
     for name, text in best["launch_files"].items():
         yield f"  {name}:"
         yield from (f"    {line}" for line in text.splitlines())
@@ -108,6 +111,17 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
     yield f"check it:\n  {best['benchmark']}"
     if best["guard"]:
         yield f"  {best['guard']}"
+
+
+def launch_lines(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Launch lines of a plan, for a reader: of many equal servers only the first and the last."""
+    lines = iter(plan["launch"].splitlines())
+    for server in plan["launch_servers"]:
+        of_pool = list(islice(lines, server["count"]))
+        if len(of_pool) > _MOST_LINES:
+            of_pool[1:-1] = [f"# {len(of_pool) - 2} more like these, on the ports between"]
+        yield from of_pool
+    yield from lines
 
 
 def long_wait(named: Mapping[str, Any]) -> str:

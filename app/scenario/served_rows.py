@@ -374,11 +374,19 @@ def _messages(
     if load != "concurrency":
         return said
     users = np.broadcast_to(np.asarray(values, dtype=float), said.shape)
-    most = _column(result, "capacity")
+    fit = _column(result, "capacity")
+    limit = np.asarray(result.traffic.max_num_seqs, dtype=float)
+    limit = np.broadcast_to(np.where(limit > 0, limit, resolved.engine.max_sequences), said.shape)
+    ranks = _column(result, "ranks")
+    most = np.minimum(fit, np.floor(limit / result.branches) * ranks)
     for at in np.flatnonzero((result.status == "ok") & (users - most > _FEW_WAIT * users)):
+        cause = "more do not fit in memory"
+        if most[at] < fit[at]:
+            each = f" on each of {ranks[at]:,.0f} ranks" if ranks[at] > 1 else ""
+            cause = f"max_num_seqs is {limit[at]:,.0f}{each}"
         queue = (
-            f"about {most[at]:,.0f} of {users[at]:,.0f} users run at once, and the others wait, "
-            "which TTFT includes"
+            f"about {most[at]:,.0f} of {users[at]:,.0f} users run at once ({cause}), and the "
+            "others wait, which TTFT includes"
         )
         said[at] = "; ".join(filter(None, (queue, said[at])))
     return said

@@ -230,7 +230,8 @@ def _launch(named: Named) -> None:
     chosen = st.selectbox("Plan", names, key="plan_chosen")
     plan = named["plans"][names.index(chosen)]
     if plan["launch"]:
-        st.code(plan["launch"], language="bash", wrap_lines=True)
+        lines = "\n".join(plan_text.launch_lines(plan))
+        st.code(lines, language="bash", wrap_lines=True)
         checked = f", read in {plan['launch_checked']}"
         st.caption(f"Options of {plan['engine']} {plan['launch_version']}{checked}.")
     elif other := next((name for name, one in zip(names, named["plans"], strict=True)

@@ -69,4 +69,14 @@ def test_users_that_wait_are_counted_in_the_message():
     pool = serve(ask("serve", {**given, "concurrency": 32, "prefill_workers": 1})).rows[0]
     assert "run at once" not in pool["message"]
     assert "run at once" not in few["message"]
-    assert f"about {many['capacity']:,.0f} of 4,096 users run at once" in many["message"]
+    said = f"about {many['capacity']:,.0f} of 4,096 users run at once (more do not fit in memory)"
+    assert said in many["message"]
+
+
+@pytest.mark.parametrize("dp", [1, 2])
+def test_users_that_wait_for_a_place_in_the_engine_are_told_which_limit_it_is(dp: int):
+    given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "concurrency": 200}
+    row = serve(ask("serve", {**given, "dp": dp, "max_num_seqs": 64})).rows[0]
+    each = " on each of 2 ranks" if dp == 2 else ""
+    said = f"about {64 * dp} of 200 users run at once (max_num_seqs is 64{each})"
+    assert said in row["message"] and row["running"] == pytest.approx(64 * dp, rel=0.01)

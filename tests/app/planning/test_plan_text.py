@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.planning.document import document
-from app.planning.plan_text import long_wait, sentences
+from app.planning.plan_text import launch_lines, long_wait, sentences
 from tests.app.planning.asking import plan
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -51,3 +51,16 @@ def test_a_load_that_nothing_sustains_is_said_without_targets():
     whys = [loser.why for loser in planned.answer.losers]
     assert any(why.startswith("does not sustain the load (the same") for why in whys)
     assert not any("replicas does not" in why for why in whys)
+
+
+@pytest.mark.parametrize(("replicas", "shown"), [(8, 8), (101, 3)])
+def test_of_many_equal_servers_the_first_and_the_last_line_are_shown(replicas: int, shown: int):
+    servers = [f"vllm serve m --port {8001 + at}" for at in range(replicas)]
+    best = {
+        "launch": "\n".join([*servers, "router --port 8000"]),
+        "launch_servers": [{"count": replicas}],
+    }
+    *lines, router = launch_lines(best)
+    assert len(lines) == shown and (lines[0], lines[-1]) == (servers[0], servers[-1])
+    assert router == "router --port 8000"
+    assert replicas == 8 or lines[1] == "# 99 more like these, on the ports between"
