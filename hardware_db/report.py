@@ -64,9 +64,9 @@ _RENTS = """
 
 US dollars per hour for one device, with the date of the price list; `hardware_db/rental` holds the
 figures and their sources. On demand is a provider's list price, reserved is the lowest price of a
-long contract. The marketplace price is the lowest offer of that day: with another host and another
-contract, and often a third of a list price. A plan uses the on-demand rent, else the reserved one,
-else the marketplace's; `--price` replaces it by yours.
+long contract. The marketplace price is the lowest offer of that day, from another kind of host on
+another contract; it is often a third of the list price. A plan uses the on-demand rent, else the
+reserved one, else the marketplace's; `--price` replaces it by yours.
 
 """
 

@@ -86,6 +86,25 @@ def _closed_form_beside_simulation() -> list[float]:
     return [1e3 * float(figure) for figure in figures]
 
 
+def _starts_of_a_loop() -> list[float]:
+    load = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "engine": "vllm"}
+    both = (
+        ridgeline.simulate(**load, concurrency=16, burst_start=at_once) for at_once in (True, False)
+    )
+    return [1e3 * seconds for run in both for seconds in (run.ttft_mean_s, run.ttft_p99_s)]
+
+
+def _loops_that_converge() -> list[float]:
+    load = {
+        "model": "meta-llama/Llama-3.1-8B", "system": "a100", "engine": "trtllm", "tp": 4,
+        "concurrency": 87, "isl": 362, "osl": 96, "length_ratio": 0.8, "step_scale": 1,
+    }  # fmt: skip
+    each = (
+        ridgeline.simulate(**load, burst_start=True, requests=87 * many) for many in (10, 50, 200)
+    )
+    return [1e3 * run.ttft_p50_s for run in (*each, ridgeline.simulate(**load))]
+
+
 def _drafts() -> list[float]:
     load: dict[str, Any] = {
         "model": "deepseek-ai/DeepSeek-V3", "system": "b200", "engine": "sglang", "tp": 8,
@@ -235,7 +254,7 @@ def _errors_under_load() -> list[float]:
                 row["mean %, plausible runs"],
             ]
     for figure in ("TPOT", "TTFT"):
-        figures += _errors("Under load", figure, "three own runs, none else of this model")
+        figures += _errors("Under load", figure, "three of your own runs, no others of this model")
     return figures
 
 
@@ -278,10 +297,22 @@ SENTENCES = (
     ),
     Sentence(
         "docs/simulation.md",
-        "Above, mean TPOT is {:.1f} ms with {:.2f} tokens a step (the mean of what three sources "
-        "say of DeepSeek's module), {:.1f} ms with `--acceptance 0.5` ({:.2f} tokens a step), and "
+        "In the example above, mean TPOT is {:.1f} ms with {:.2f} tokens a step (the mean of what "
+        "three sources say of DeepSeek's module), {:.1f} ms with `--acceptance 0.5` ({:.2f} tokens a step), and "
         "{:.1f} ms without drafts.",
         _drafts,
+    ),
+    Sentence(
+        "docs/simulation.md",
+        "wait {:.0f} ms for a first token on average and {:.0f} ms at p99 with a burst start, and "
+        "{:.0f} and {:.0f} ms in the steady loop.",
+        _starts_of_a_loop,
+    ),
+    Sentence(
+        "docs/simulation.md",
+        "median of {:.0f} ms over ten requests per user, {:.0f} ms over fifty, {:.0f} ms over two "
+        "hundred, and {:.0f} ms in the steady loop.",
+        _loops_that_converge,
     ),
     Sentence(
         "docs/simulation.md",

@@ -105,7 +105,7 @@ def _serving(records: Columns) -> list[str]:
         "## Serving under load",
         f"{len(records['id']) // 2:,} closed-loop runs in `hardware_db/measurements/serving.csv`, "
         "mean TTFT and TPOT of each. Engine, model, GPU, format, degrees, lengths and load are "
-        "known; engine flags are not.",
+        "known; engine flags only for the runs of the public benchmark.",
     ]
     for metric, name in (("tpot_s", "TPOT"), ("ttft_s", "TTFT")):
         shown = measured_points.of_metric(records, metric)
@@ -127,7 +127,8 @@ def _read_apart() -> list[str]:
         "## Disaggregated prefill",
         "Closed-loop runs with separate prefill workers in "
         "`hardware_db/measurements/disaggregated.csv`, mean TTFT and TPOT of each, simulated with "
-        "lengths of 80 to 100 % of nominal, all users starting at once, three requests each "
+        "lengths of 80 to 100 % of nominal, all users starting at once, ten requests per user, of "
+        "which five are simulated "
         "(`ridgeline validate disaggregated --keep`).",
         table_text(rows),
     ]

@@ -89,12 +89,12 @@ def document(day: str) -> str:
     """The page as Markdown.  day: ISO date on which the tables were written."""
     parts = [
         "# Accuracy",
-        f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. Errors on "
-        "measurements not used in the fit, |predicted / measured - 1| in percent, by the measured "
-        "runs that the fit could use. All tables by device, engine, model and format: [accuracy "
-        "tables](accuracy-tables.md). One number step by step: [how a number is "
-        "made](how-a-number-is-made.md). Closed form compared with simulation: [closed "
-        "form](closed-form.md).",
+        f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. Errors are "
+        "|predicted / measured - 1| in percent, on measurements not used in the fit. The column "
+        "*known runs* says which measured runs the prediction could use. All tables by device, "
+        "engine, model and format: [accuracy tables](accuracy-tables.md). One number step by step: "
+        "[how a number is made](how-a-number-is-made.md). Closed form compared with simulation: "
+        "[closed form](closed-form.md).",
         "## Under load",
         "Mean TTFT and TPOT of closed-loop runs on NVIDIA's data-centre GPUs. No runs under load "
         "of other vendors are shipped, so nothing is validated there.",
@@ -155,7 +155,7 @@ def _served() -> list[Row]:
                     {"figure": name, "known runs": words, **_brief(found, plausible, physics)}
                 )
         three = [row for row in own if row["own runs"] == 3]
-        words = "three own runs, none else of this model"
+        words = "three of your own runs, no others of this model"
         rows += [{"figure": name, "known runs": words, **_brief(row, None)} for row in three]
     return rows
 

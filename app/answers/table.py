@@ -174,7 +174,8 @@ def _span(name: str, value: float | None, low: float | None, high: float | None)
     """The interval of a figure for a reader; "" for a figure that is not known or infinite."""
     if value is None or low is None or high is None or not math.isfinite(value):
         return ""
-    return "set by the load" if low == value == high else COLUMNS[name].span(low, high)
+    fixed = math.isclose(low, high, rel_tol=1e-9)
+    return "set by the load" if fixed else COLUMNS[name].span(low, high)
 
 
 def to_json(value: Any, *, compact: bool = False) -> str:

@@ -206,7 +206,7 @@ def _why_not_ready() -> str:
     try:
         importlib.import_module(f"{__package__}.answers")
     except MemoryError:
-        return "its modules alone take more memory than it may have"
+        return "importing its modules alone exceeds its memory limit"
     except Exception as error:  # noqa: BLE001  it is handed back as a sentence
         return f"{type(error).__name__}: {error}"
     return ""

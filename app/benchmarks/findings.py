@@ -55,8 +55,8 @@ def _summary(comparison: Comparison) -> Iterator[Finding]:
     faster = len(judged) - sum(counts.values())
     yield Finding(
         "summary",
-        f"{counts['inside']} of {len(judged)} figures with an interval lie inside its "
-        f"{comparison.level * 100:g} %, {counts['worse']} are worse, {faster} better.",
+        f"{counts['inside']} of {len(judged)} figures lie inside their "
+        f"{comparison.level * 100:g} % interval; worse: {counts['worse']}, better: {faster}.",
     )
 
 

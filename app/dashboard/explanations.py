@@ -41,7 +41,7 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     precision, makes = resolved.model.precision, generates(resolved.model)
     kinds = dict.fromkeys([precision.weight("default"), *precision.weights.values()])
     heard = sound_seconds(resolved.model, s)
-    read = f"{heard:g} s of sound in" if heard else f"{quantities.count(s.isl)} tokens in"
+    read = f"{heard:g} s of audio in" if heard else f"{quantities.count(s.isl)} tokens in"
     cache, made = f", KV cache {plain(precision.kv)}", f", {quantities.count(s.osl)} out"
     words = [
         quantities.counted(devices, "device") + (f" ({degrees})" if degrees else ""),

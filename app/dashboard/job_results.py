@@ -48,7 +48,7 @@ def shared_result(
         kept = st.session_state[result] = (asked, outcome)
     if isinstance(kept[1], RidgelineError):
         st.button(
-            "Once more", icon=":material/replay:", key=f"again_{name}",
+            "Try again", icon=":material/replay:", key=f"again_{name}",
             on_click=lambda: st.session_state.pop(result, None),
         )  # fmt: skip
         raise kept[1]

@@ -153,7 +153,7 @@ def _lengths(question: Question) -> str:
         with suppress(RidgelineError):
             model = caches.resolved(replace(setup, scenario=question)).model
             heard = sound_seconds(model, question)
-            read = f"{heard:g} s of sound" if heard else f"{count(question.isl)} tokens"
+            read = f"{heard:g} s of audio" if heard else f"{count(question.isl)} tokens"
             if not generates(model):
                 return read
             return f"{read} / {count(question.osl)} tokens" if heard else ""

@@ -132,7 +132,8 @@ def script(named: Named) -> str:
         lines += [mark + line for line in _written(plan["launch_files"])]
         lines += [f"{mark}{line} &" for line in plan["launch"].splitlines()]
     if named["plans"]:
-        lines += ["wait", "", "# check it:", f"# {named['plans'][0]['benchmark']}"]
+        check = named["plans"][0]["benchmark"]
+        lines += ["wait", *(["", "# check it:", f"# {check}"] if check else [])]
     return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
 
 

@@ -63,7 +63,7 @@ def of_reports(ran: WhatRan, reports: Sequence[Report]) -> tuple[Known, ...]:
         _device(ran, reports),
         _model(ran, [report.label for report in reports]),
         _weights(ran, reports),
-        _told("kv", ran.kv, "no kernel's name spells it", ("bf16", "fp8"), "likely"),
+        _told("kv", ran.kv, "no kernel name states the format", ("bf16", "fp8"), "likely"),
         *_steps(ran),
         *_degrees(ran),
         _engine(ran),

@@ -26,10 +26,12 @@ from genz_core.common.progress import Cancel, Progress, never, part, silent
 _NOTES = (
     "rates and figures cover the whole deployment in steady state; TTFT, TPOT and E2E are means "
     "unless a percentile is named",
+    "percentiles have no interval, so their probability uses that of the mean; a plan that was not "
+    "simulated has no percentiles",
+)
+_SIMULATED = (
     "plans are simulated: each meets the targets with arrivals that were not used to choose it; "
-    "means are never below the closed form where measured runs validate it; percentiles have no "
-    "interval, so their probability uses that of the mean; a plan that was not simulated has no "
-    "percentiles",
+    "means are never below the closed form where measured runs validate it"
 )
 
 
@@ -92,6 +94,7 @@ def answer(
     progress(0.95, "comparing")
     best = [(short.candidates.of(plan.at), short.candidates.row(plan.at)) for plan in short.plans]
     measurement = next_measurement(*best[0], found.targets) if best else None
+    simulated = (_SIMULATED,) if query.question.simulate else ()
     return Answer(
         found,
         short,
@@ -99,7 +102,7 @@ def answer(
         tuple(losers(found, short)),
         tuple(changed),
         measurement,
-        (*_NOTES, *_unpriced(found), *_unjudged(query)),
+        (*simulated, *_NOTES, *_unpriced(found), *_unjudged(query)),
         tuple(pays(found, short)) if query.question.break_even else (),
         settling(found, short),
     )

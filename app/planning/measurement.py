@@ -83,17 +83,17 @@ def _measured(
         f"--isl {question.isl} --osl {question.osl} --length-ratio {_ratio_of(question):g} "
         "--output serving",
         _points(family, row, loads),
-        _words(family, row, len(loads)),
+        _words(family, row, len(loads), validated=not all(map(math.isnan, now.values()))),
     )
 
 
-def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
+def _words(family: Family, row: Mapping[str, float], loads: int, *, validated: bool) -> str:
     each = int(row["tp"] * row["pp"] * row["dp"])
     device = family.system.name
     loops = f"{loads} closed loops" if loads > 1 else "a closed loop"
     what = f"{loops} of users on one replica ({each} x {device})"
     this = "these runs" if loads > 1 else "this run"
-    if family.prefill is not None or family.speculation is not None or family.beyond:
+    if not validated:
         return f"{what}; no measurement validates deployments of this kind yet, {this} would"
     verb = "calibrate" if loads > 1 else "calibrates"
     engine = family.resolved.engine.name

@@ -108,7 +108,8 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {name}:"
         yield from (f"    {line}" for line in text.splitlines())
     yield from (f"  note: {note}" for note in best["launch_notes"])
-    yield f"check it:\n  {best['benchmark']}"
+    if best["benchmark"]:
+        yield f"check it:\n  {best['benchmark']}"
     if best["guard"]:
         yield f"  {best['guard']}"
 

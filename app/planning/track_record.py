@@ -29,9 +29,9 @@ def of_choices(family: Family) -> dict[str, Any] | None:
         return None
     share = row["throughput lost %"]
     words = (
-        f"gave away {share:.3g} % of the throughput on measured frontiers on average, and less "
-        f"than 5 % in {row['within 5 % of the best %']:.3g} of 100 ({row['questions']:,} "
-        f"questions, {KNOWN[split]} known)"
+        f"lost {share:.3g} % of the best measured throughput on average, and less than 5 % in "
+        f"{row['within 5 % of the best %']:.3g} % of {row['questions']:,} measured cases "
+        f"({KNOWN[split]} known)"
     )
     return {"split": split, "questions": row["questions"], "share": share / 100.0, "words": words}
 

@@ -157,7 +157,7 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
         return f"as good, {words}"
     here, there = map(quantities.chance, chance)
     if here == there:
-        return f"as good, and meets the targets as surely ({here})"
+        return f"equally good; same probability of meeting the targets ({here})"
     return f"as good, and meets the targets with {here} against {there}"
 
 

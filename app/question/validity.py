@@ -107,7 +107,7 @@ def _of_drafts(q: Question) -> Iterator[str]:
         for name in _changed(q, names):
             yield f"{name} without speculation: choose {methods}"
     elif q.speculation == "draft_model" and not q.draft_model:
-        yield "speculation with a draft model: name the one that drafts, with draft_model"
+        yield "speculation = draft_model needs a model: give its name as draft_model"
     elif q.speculation != "draft_model" and q.draft_model:
         yield (
             f"speculation = {q.speculation} needs no draft model: leave it out, or choose "
@@ -118,9 +118,9 @@ def _of_drafts(q: Question) -> Iterator[str]:
 def _of_sharing(q: Question) -> Iterator[str]:
     found = bool(q.shared_tokens or q.turns > 1)
     if q.prefix_hits and found:
-        yield "prefix_hits with a shared prompt or turns: these already determine what is found"
+        yield "prefix_hits with a shared prompt or turns: these determine the hits; leave it out"
     if q.samples > 1 and q.beams > 1:
-        yield "samples and beams are two ways to several answers: give one"
+        yield "samples and beams cannot be combined: give one"
     if q.turns > 1 and max(q.samples, q.beams) > 1:
         yield "turns of a session follow one answer: leave out samples and beams"
     if q.prefix_tier == "host" and not (q.prefix_hits or found):
@@ -164,7 +164,7 @@ def _of_arrivals(q: Question) -> Iterator[str]:
     if all(shapes.values()):
         yield "a ramp has Poisson arrivals: give either burstiness or ramp_to"
     if bool(q.ramp_to) != bool(q.ramp_s):
-        yield "a ramp needs both the rate that it climbs to and its seconds"
+        yield "a ramp needs both ramp_to and ramp_s"
     drawn = _changed(q, ("length_ratio", "length_spread", "lengths"))
     if len(drawn) > 1:
         yield f"{' and '.join(drawn)} draw lengths in different ways: give one"
@@ -173,7 +173,7 @@ def _of_arrivals(q: Question) -> Iterator[str]:
     if q.trace and own:
         yield f"a trace has lengths and sessions of its own: leave out {own[0]}"
     if q.burst_start and not q.concurrency:
-        yield "burst_start is how users of a closed loop begin: give a concurrency"
+        yield "burst_start applies only to a closed loop: give a concurrency"
 
 
 def _changed(q: Question, names: tuple[str, ...]) -> list[str]:

@@ -55,7 +55,7 @@ def _changes(setup: Setup) -> list[str]:
     if s.images:
         changed.append(f"{s.images} images {s.image_size}".strip())
     if s.audio_seconds:
-        changed.append(f"{s.audio_seconds:g} s of sound")
+        changed.append(f"{s.audio_seconds:g} s of audio")
     if s.offload:
         over = "placed over both memories"
         changed.append(over if s.offload == "levels" else f"{s.offload} offloaded")

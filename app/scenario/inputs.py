@@ -79,7 +79,7 @@ def input_notes(model: Model, scenario: Question) -> tuple[str, ...]:
     if sound := _sound(model):
         heard = sound_seconds(model, scenario)
         said.append(
-            f"{heard:g} s of sound fill a window of {sound.window_s:g} s, {float(tokens):,.0f} "
+            f"{heard:g} s of audio fill a window of {sound.window_s:g} s, {float(tokens):,.0f} "
             "tokens of the encoder; isl is not used"
         )
     if refined := denoising(model):

@@ -371,7 +371,7 @@ def _sentence(shown: Change, before: Conditions, now: Conditions, preempted: flo
         "before",
         "cache hits": f"{now.hits:.0%} of prompt tokens found in the cache, {before.hits:.0%} "
         "before",
-        "preemptions": f"{preempted:.2g} preemptions of a request more than before",
+        "preemptions": f"{preempted:.2g} more preemptions per request than before",
         "steps": "not explained by load, lengths or cache hits",
     }
     parts = ", ".join(

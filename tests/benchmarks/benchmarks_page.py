@@ -122,9 +122,10 @@ def page(measured: Sequence[Measure], before: Mapping[str, Entry], worse: float)
     today = datetime.datetime.now(datetime.UTC).date()
     parts = [
         "# Benchmarks\n",
-        f"Written by `{COMMAND}`, {today}, on {this_machine()}. Times are seconds of processor, "
-        "medians; *worse* compares with the last entry of [the history](benchmarks.csv), "
-        f"of the same kind of machine, and is marked above {worse:.0%}. Details of the errors: "
+        f"Written by `{COMMAND}`, {today}, on {this_machine()}. Times are medians of "
+        "processor time in seconds. *Worse by* compares with the last entry of [the "
+        "history](benchmarks.csv) from the same kind of machine; more than "
+        f"{worse:.0%} is marked as a regression. Details of the errors: "
         "[accuracy](accuracy.md).\n",
     ]
     for area, group in itertools.groupby(sorted(measured, key=_order), key=lambda m: m.area):

@@ -175,7 +175,7 @@ def walked(stranger: Stranger, url: str) -> str:
     """
     journeys = {journey.name: journey for journey in JOURNEYS}
     stranger.begin(url)
-    stranger.clock.step("the first page stands")
+    stranger.clock.step("the first page is drawn")
     predict, upload = journeys["predict"], journeys["upload"]
     stranger.ask(f"first answer: {predict.question}", predict.walk, "first-answer")
     stranger.ask("first export: Answer, Export, Table (CSV)", exported)
@@ -221,7 +221,7 @@ def run(stills: bool) -> Clock:
             clock.step("what that page asked to install, as printed")
             with opened(start, clone, environment) as url:
                 stranger.begin(url)
-                stranger.ask("first measurement: the model, after the machine", measured)
+                stranger.ask("first measurement: machine calibration, then the model", measured)
         browser.close()
     return clock
 

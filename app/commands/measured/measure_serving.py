@@ -71,7 +71,7 @@ def own_server(
     output: Annotated[Path | None, opt.target("Markdown file for the table.")] = None,
     json: opt.Json = False,
 ) -> None:
-    """transformers' server, here, beside a simulation of it."""
+    """Measure transformers' own server on this machine and compare it with its simulation."""
     from app.calibration import own_server as comparison
     from app.calibration import own_server_document as document
     from profilers.collect.serving.own_server import ServerSettings

@@ -149,7 +149,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
         if not having:
             continue
         made = any(generates(one.model) for one in having.values())
-        title = f"{f'{phase.capitalize()} step' if made else 'The pass'} by operator class"
+        title = f"{f'{phase.capitalize()} step' if made else 'The forward pass'} by operator class"
         totals = {name: intervals.step_latency(one, phase) for name, one in having.items()}
         classes = [intervals.by_class(step_of(one, phase)) for one in having.values()]
         figures[phase] = charts.stacked_by_class(totals, classes, title, export.look())

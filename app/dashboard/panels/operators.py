@@ -72,7 +72,7 @@ def total(step: Step) -> str:
     whole = intervals.step_latency(step.estimate, step.phase)
     priced = step_of(step.estimate, step.phase)
     alone, less = float(priced.operators_s[:, 0].sum()), -float(priced.learned_s[0])
-    named = f"A {step.phase} step" if generates(step.estimate.model) else "The pass"
+    named = f"A {step.phase} step" if generates(step.estimate.model) else "The forward pass"
     figures = {"step": named, "whole": whole, "alone": alone}
     if alone > whole.value:
         return page_text("time of a corrected step", **figures, less=less)

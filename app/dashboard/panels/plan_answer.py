@@ -264,10 +264,9 @@ def _others(named: Named) -> None:
 
 
 def _measure(named: Named) -> None:
-    if named["plans"]:
+    best = named["plans"][0] if named["plans"] else {"benchmark": "", "guard": ""}
+    if checks := f"{best['benchmark']}\n{best['guard']}".strip():
         st.markdown("Check the running deployment under the planned load:")
-        best = named["plans"][0]
-        checks = f"{best['benchmark']}\n{best['guard']}".strip()
         st.code(checks, language="bash", wrap_lines=True)
     measured = named["measurement"]
     if measured:
@@ -287,7 +286,7 @@ def _downloads(named: Named, answer: Answer, startable: Named, before: Callable[
         export.save_button("Report (Markdown)", lambda: report.markdown(named), "plan.md")
         export.save_button("Plan (YAML)", lambda: report.to_yaml(named), "plan.yaml")
         export.save_button("Plan (JSON)", lambda: to_json(named), "plan.json")
-        export.save_button("Launch lines", lambda: report.script(named), "launch.sh")
+        export.save_button("Launch commands", lambda: report.script(named), "launch.sh")
     if startable["plans"]:
         kind = _deployment(startable)
         export.save_button(

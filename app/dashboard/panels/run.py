@@ -97,9 +97,9 @@ def abilities() -> str:
         "counters of kernels (ncu)": which("ncu") is not None,
     }
     here = ", ".join(name for name, found in tools.items() if found)
-    missing = " or ".join(name for name, found in tools.items() if not found)
-    lacking = f"; not {missing}" if missing else ""
-    return f"This machine can measure {here or 'nothing yet'}{lacking}."
+    missing = ", ".join(name for name, found in tools.items() if not found)
+    lacking = f" Not installed: {missing}." if missing else ""
+    return f"This machine can measure {here or 'nothing yet'}.{lacking}"
 
 
 def workload() -> list[str]:

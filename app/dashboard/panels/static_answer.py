@@ -60,7 +60,7 @@ def static_answer(
         for phase, name in zip(phases_of(estimate), names, strict=False):
             parts = parts_of(step_of(estimate, phase))
             advice = quantities.advice(COLUMNS[name].head, levers[phase], parts)
-            words = phase.capitalize() if generates(estimate.model) else "The pass"
+            words = phase.capitalize() if generates(estimate.model) else "The forward pass"
             st.markdown(unbroken(f"{quantities.limits(words, parts)}; {advice}."))
     figures = _charts(estimate, row, names)
     export.beside("batch", figures, (2, 3))
@@ -70,7 +70,7 @@ def static_answer(
 def steps_of(estimate: Estimate) -> dict[str, str]:
     """The phase of each step by the step's name."""
     if not generates(estimate.model):
-        return {"The pass": "prefill"}
+        return {"The forward pass": "prefill"}
     return {f"{phase.capitalize()} step": phase for phase in phases_of(estimate)}
 
 

@@ -54,7 +54,7 @@ WRONG = {
     "serve gpt2 --rate 1e300": "rate = 1e300: give a number",
     "serve gpt2 --rate 1 --concurrency 1": "one of them",
     "serve gpt2 --rate 1 --trace t.csv": "one of them",
-    "serve gpt2 --trace t.csv --burst-start": "burst_start is how users of a closed loop begin",
+    "serve gpt2 --trace t.csv --burst-start": "burst_start applies only to a closed loop",
     "serve gpt2 --rate 1 --stream-interval 0": "stream_interval = 0: give a whole number from 1",
     "serve gpt2 --rate 1 --recv-interval -3": "recv_interval = -3: give a whole number from 1",
     "serve gpt2 --rate 1 --length-ratio 0": "length_ratio = 0: give a number above 0 to 1",

@@ -97,7 +97,7 @@ def test_the_strip_says_tokens_only_where_they_are_read_or_made():
     reads = sentence(shown(model="google-bert/bert-base-uncased", system="t4", isl=256))
     assert "of **256 tokens** on" in reads
     hears = sentence(shown(model="openai/whisper-large-v3", system="a10", osl=200))
-    assert "of **30 s of sound / 200 tokens** on" in hears
+    assert "of **30 s of audio / 200 tokens** on" in hears
 
 
 def test_the_strip_says_units_and_factors():

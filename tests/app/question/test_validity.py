@@ -15,7 +15,7 @@ from tests.rules import for_every
 CONTRADICTIONS = [
     ({"acceptance": "0.8"}, "acceptance without speculation: choose"),
     ({"draft_tokens": 3}, "draft_tokens without speculation"),
-    ({"speculation": "draft_model"}, "name the one that drafts, with draft_model"),
+    ({"speculation": "draft_model"}, "give its name as draft_model"),
     ({"speculation": "mtp", "draft_model": "x"}, "needs no draft model"),
     ({"prefix_hits": 0.5, "turns": 2}, "prefix_hits with a shared prompt or turns"),
     ({"samples": 2, "beams": 2}, "two ways to several answers: give one"),

@@ -80,7 +80,7 @@ def test_nothing_drafts_unless_asked():
             {"speculation": "eagle", "acceptance": "0.9,0.7", "draft_tokens": 3},
             "2 shares and draft_tokens is 3",
         ),
-        ({"speculation": "draft_model"}, "name the one that drafts"),
+        ({"speculation": "draft_model"}, "give its name as draft_model"),
         ({"speculation": "ngram", "draft_model": LLAMA}, "ngram needs no draft model"),
     ],
 )

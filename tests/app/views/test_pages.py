@@ -415,4 +415,4 @@ def test_what_is_offloaded_is_not_held_by_the_device_and_raises_no_alarm():
 def test_a_model_that_reads_makes_a_pass_and_no_prefill_step():
     query = {"model": "google-bert/bert-base-uncased", "system": "t4", "isl": 256}
     said = " ".join(text.value for text in shown("explain", **query).markdown)
-    assert "The pass takes **" in said and "prefill step takes" not in said
+    assert "The forward pass takes **" in said and "prefill step takes" not in said

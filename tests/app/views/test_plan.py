@@ -66,7 +66,7 @@ def test_simulations_that_were_cancelled_leave_the_closed_form_and_can_be_asked_
     app = app.run()
     assert "Not simulated: " in app.warning[0].value
     assert (app.dataframe[0].value["TPOT P99"] == "not simulated").all() and app.code
-    app = settled(pressed(app, "Once more"))
+    app = settled(pressed(app, "Try again"))
     assert not app.warning and app.dataframe[0].value["TPOT P99"].str.endswith("ms").all()
 
 
@@ -206,7 +206,7 @@ def test_a_stopped_search_says_so_and_can_be_asked_again():
     app = app.run()
     assert not app.exception and "cancelled" in app.error[0].value
     assert app.multiselect(key="systems").value, "the page is as it was asked"
-    app = pressed(app, "Once more")
+    app = pressed(app, "Try again")
     assert not app.exception and not app.error
     assert app.session_state["plan_priced_job"] is not job
     app.session_state["plan_priced_job"].end()
