@@ -297,9 +297,9 @@ SENTENCES = (
     ),
     Sentence(
         "docs/simulation.md",
-        "In the example above, mean TPOT is {:.1f} ms with {:.2f} tokens a step (the mean of what "
-        "three sources say of DeepSeek's module), {:.1f} ms with `--acceptance 0.5` ({:.2f} tokens a step), and "
-        "{:.1f} ms without drafts.",
+        "In the example above, mean TPOT is {:.1f} ms with {:.2f} tokens a step (the mean of "
+        "what three sources say of DeepSeek's module), {:.1f} ms with `--acceptance 0.5` ({:.2f} "
+        "tokens a step), and {:.1f} ms without drafts.",
         _drafts,
     ),
     Sentence(
