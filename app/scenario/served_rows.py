@@ -236,13 +236,16 @@ def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Tr
         if {"isl", "osl", "length_ratio"} & set(arrays):
             raise InvalidValue("shared prefixes need equal lengths: give one isl and one osl")
         isl, shared["sharing"] = sharing.nominal(q, isl, osl, float(ratio))
+    users = of("concurrency")
+    if q.burst_start and q.requests and users is not None:
+        users = np.minimum(users, q.requests)  # each sends at most one of so few requests
     return Traffic(
         isl=prompt_tokens(resolved.model, isl),
         osl=osl,
-        concurrency=np.broadcast_to(of("concurrency"), loads) if q.kind == "concurrency" else None,
+        concurrency=np.broadcast_to(users, loads) if q.kind == "concurrency" else None,
         rate_per_s=np.broadcast_to(of("rate"), loads) if q.kind == "rate" else None,
         length_ratio=ratio,
-        waves=_waves(q, of("concurrency")),
+        waves=_waves(q, users),
         stream_interval=of("stream_interval"),
         recv_interval=of("recv_interval"),
         batch_wait=of("batch_wait"),

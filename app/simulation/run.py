@@ -42,6 +42,8 @@ _TARGETS = ("ttft_s", "tpot_s", "e2e_s")
 #: Note on every simulated latency, for documents and captions.
 UNVALIDATED = "simulated latencies have no interval, because no measured percentiles validate them"
 _ALIKE = 0.005  # a correction too small to mention
+#: Share of the time in which requests arrive, up to which a request is short: judgement.
+_SHORT = 0.05
 _GROWTH = 0.5  # relative growth of open requests from the second to the last quarter of arrivals
 _CHANCE = 3.0  # standard deviations of their number that still count as no growth
 _GROWING = (
@@ -115,6 +117,7 @@ class Run:
             notes.insert(0, _WAVES)
         if self.question.kind == "rate" and not self.question.ramp_to and self.queue_grows:
             notes.insert(0, _GROWING)
+        notes += self._short
         if self.kept_scale:
             notes.append(self.kept_scale.sentence)
         if not self.kept_scale and (said := self._learned):
@@ -174,6 +177,22 @@ class Run:
             *(self.prefill.notes if self.prefill else ()),
             *([f"prefill pool: {self.prefill_scale.sentence}"] if self.prefill_scale else ()),
             *([balance_sentence(self.balance)] if self.balance else ()),
+        ]
+
+    @property
+    def _short(self) -> list[str]:
+        """A sentence on a run at a steady rate that is short against its requests."""
+        q, answers = self.question, self.simulation
+        if q.kind != "rate" or q.day or q.ramp_to or self.queue_grows:
+            return []
+        lasts, whole = float(np.nanmean(answers.e2e_s)), float(np.ptp(answers.arrival_s))
+        if lasts <= _SHORT * whole:
+            return []
+        enough = math.ceil(len(answers.e2e_s) * lasts / (_SHORT * whole) / 1000.0) * 1000
+        return [
+            f"requests arrive for {quantities.seconds(whole)} and last "
+            f"{quantities.seconds(lasts)}, so its start and end lower the mean load; "
+            f"--requests {enough} is closer to the steady state"
         ]
 
     @property

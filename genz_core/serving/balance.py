@@ -289,7 +289,7 @@ def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: 
         median = np.where(reader, mean, median)
     full, late = utilisation >= 1.0, 1.0 + batching.wait
     return Balance(
-        running=(decodes + each * np.where(full, 0.0, mean)) * ranks,
+        running=np.minimum(decodes + each * np.where(full, 0.0, mean), batching.admitted) * ranks,
         ttft_s=np.where(full, np.inf, mean * late),
         ttft_median_s=np.where(full, np.inf, np.minimum(median, mean) * late),
         outside_s=mean * (late - 1.0),

@@ -36,7 +36,7 @@ def figures(
     prefill_s = correction.seconds(prefill_s, prefill_host, bound_prefill, reads=True)
     over = (balance.utilisation >= 1.0) & (served.status == "ok")
     offered = np.broadcast_to(balance.requests_per_s, served.status.shape)
-    messages = served.messages | served.blocked(users)
+    messages = served.messages | served.blocked(users) | served.crowded(balance.running)
     for at in np.flatnonzero(over):
         most = short(balance.most_per_s[at], 3)
         messages[int(at)] = (

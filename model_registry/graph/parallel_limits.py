@@ -129,7 +129,7 @@ def _experts_reason(
 ) -> str | None:
     """Why ep and moe_tp cannot split the experts: together they use all tp x dp devices, ep
     divides the experts' number and moe_tp their width.  None without experts."""
-    if not any(limit.degree == "ep" for limit in limits):
+    if not any(limit.degree == "ep" for limit in split_limits(spec)):
         return None
     ep, devices = int(degrees["ep"]), int(degrees["tp"] * degrees["dp"])
     if ep * moe_tp != devices or moe_tp != int(moe_tp):

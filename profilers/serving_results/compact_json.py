@@ -22,7 +22,7 @@ _MAX_DEPTH = 200
 #: Texts are cut to this length; they are answers of a model, which are not used.
 _MAX_TEXT_CHARS = 2000
 #: Constants that Python's json writes although JSON lacks them.
-_NO_JSON = re.compile(rb"(?<=[\s:,\[])(-?Infinity|NaN)(?=[\s,\]}])")
+_NO_JSON = re.compile(rb"(?<=[\s:,\[])(-?Infinity|NaN)(?=[\s,\]}]|\Z)")
 _LONGEST_WORD = 16
 
 
@@ -179,12 +179,13 @@ class _Pieces:
                     "result without the times of each token"
                 )
             data = held + piece
-            cut = data.rfind(b",", 0, max(len(data) - _LONGEST_WORD, 0)) + 1
+            # before a comma: a word is recognised by what precedes it, and by the cut after it
+            cut = max(data.rfind(b",", 0, max(len(data) - _LONGEST_WORD, 0)), 0)
             held = data[cut:]
             if cut:
                 yield _NO_JSON.sub(_as_json, data[:cut])
         if held:
-            yield _NO_JSON.sub(_as_json, b"," + held)[1:]
+            yield _NO_JSON.sub(_as_json, held)
 
 
 def _as_json(match: re.Match[bytes]) -> bytes:

@@ -80,3 +80,10 @@ def test_users_that_wait_for_a_place_in_the_engine_are_told_which_limit_it_is(dp
     each = " on each of 2 ranks" if dp == 2 else ""
     said = f"about {64 * dp} of 200 users run at once (max_num_seqs is 64{each})"
     assert said in row["message"] and row["running"] == pytest.approx(64 * dp, rel=0.01)
+
+
+def test_fewer_requests_than_users_are_as_many_users_that_start_together():
+    given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "burst_start": True}
+    few = serve(ask("serve", {**given, "concurrency": 100, "requests": 5})).rows[0]
+    five = serve(ask("serve", {**given, "concurrency": 5, "requests": 5})).rows[0]
+    assert (few["ttft_s"], few["tpot_s"]) == (five["ttft_s"], five["tpot_s"])

@@ -50,6 +50,12 @@ def test_the_data_frame_has_a_row_a_request():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("requests", "short"), [(40, True), (4000, False)])
+def test_a_run_at_a_rate_that_is_short_against_its_requests_says_so(requests: int, short: bool):
+    answer = simulated(rate=2.0, requests=requests, osl=256)
+    assert ("is closer to the steady state" in answer.to_dict()["message"]) is short
+
+
 def test_the_repr_fits_a_terminal():
     text = repr(simulated(ttft_target_s=1.0))
     assert len(text.splitlines()) == 10 and "100 % meet the targets" in text

@@ -44,3 +44,17 @@ def test_a_rate_beyond_what_is_sustained_says_so(model, system):
     )
     assert load.status.tolist() == ["ok", "overloaded"]
     assert np.isinf(load.ttft_s[1]) and "sustains" in load.messages[1]
+
+
+def test_places_that_prompts_fill_are_never_more_than_there_are_and_named(model, system):
+    """Prompts first: from some rate on, far below the sustained one, all places are taken."""
+    engine = replace(ENGINE, mixed_steps=False, max_sequences=32)
+    rates = np.linspace(0.05, 0.95, 19)
+    idle = serve(model, system, Traffic(isl=500, osl=200, rate_per_s=1e-6), engine=engine)
+    rates = rates * 1e-6 / idle.utilisation[0]
+    load = serve(model, system, Traffic(isl=500, osl=200, rate_per_s=rates), engine=engine)
+    assert np.all(load.status == "ok") and np.all(load.running <= 32 * (1 + 1e-9))
+    taken = load.running > 0.9 * 32
+    assert taken.any() and not taken.all()
+    assert [at in load.messages for at in range(rates.size)] == taken.tolist()
+    assert "all 32 places are taken" in load.messages[rates.size - 1]

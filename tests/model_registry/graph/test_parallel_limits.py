@@ -173,3 +173,11 @@ def test_a_split_that_cannot_be_says_why_and_what_can(
 )
 def test_a_split_that_can_be_is_accepted(name: str, split: Parallelism) -> None:
     assert built(name).invalid(split) is None
+
+
+@pytest.mark.parametrize("ep", [3, 16])
+def test_experts_that_an_engine_pads_are_still_split_over_the_devices_that_there_are(ep: int):
+    spec = built("deepseek-ai/DeepSeek-V3").spec
+    reason = invalid_reason(spec, Parallelism(tp=8, ep=ep), frozenset({"experts"}))
+    assert reason and "is not tp x dp = 8 devices" in reason
+    assert invalid_reason(spec, Parallelism(tp=8, ep=4), frozenset({"experts"})) is None

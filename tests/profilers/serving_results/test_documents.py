@@ -75,6 +75,14 @@ def test_pythons_own_words_for_no_number_are_read() -> None:
     }  # fmt: skip
 
 
+def test_they_are_read_in_a_compact_document_wherever_its_pieces_end() -> None:
+    times = [math.nan, 0.0123456789, math.nan, math.inf, 0.5, -math.inf, 1.0] * 4
+    text = json.dumps({"itls": times, "e": math.nan}, separators=(",", ":")).encode()
+    whole = plain(lean_json([text]))
+    for at in range(1, len(text)):
+        assert plain(lean_json([text[:at], text[at:]])) == whole
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
