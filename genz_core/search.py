@@ -82,27 +82,3 @@ def pareto(costs: Array, gains: Array) -> NDArray[np.bool_]:
     chosen = np.zeros(len(costs), dtype=bool)
     chosen[order[first]] = True
     return chosen
-
-
-def frontier(costs: Array) -> NDArray[np.bool_]:
-    """Whether each point is on the Pareto frontier of any number of figures, [points].
-
-    No other point is at most as large in every figure and smaller in one; among equal points the
-    first is kept.  Points with a NaN are never on the frontier.
-
-    Args:
-        costs: [figures, points], all to be minimised; negate figures to be maximised.
-    """
-    chosen = np.zeros(costs.shape[1], dtype=bool)
-    usable = np.flatnonzero(~np.isnan(costs).any(axis=0))
-    order = usable[np.lexsort(costs[::-1, usable])]
-    kept = np.empty((costs.shape[0], order.size))
-    count = 0
-    for at in order:
-        point = costs[:, at, None]
-        if count and np.any(np.all(kept[:, :count] <= point, axis=0)):
-            continue
-        kept[:, count] = point[:, 0]
-        count += 1
-        chosen[at] = True
-    return chosen

@@ -7,7 +7,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-OPERATORS = '[data-testid="stDataFrame"]'
 POINTS = ".js-plotly-plot .scatterlayer .points path.point"
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 PATHS = ["", "roofline", "breakdown", "memory", "inside", "compare", "hardware", "models"]
@@ -39,12 +38,6 @@ def ticks(page) -> list[str]:
 
 def query(page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
-
-
-def rows_of_table(page) -> int:
-    """Rows of the operator table without its header; the grid states them for screen readers."""
-    grid = page.locator(f'{OPERATORS} [role="grid"]').first
-    return int(grid.get_attribute("aria-rowcount")) - 1
 
 
 def test_the_first_page_opens_by_its_name_too_with_what_stands_in_the_address(open_page):

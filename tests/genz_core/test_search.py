@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.errors import InvalidParallelism, InvalidValue
-from genz_core.search import frontier, grid, pareto, sweep
+from genz_core.search import grid, pareto, sweep
 from genz_core.types import Parallelism, Workload
 from genz_core.workload import estimate
 
@@ -69,31 +69,3 @@ def test_no_point_beats_one_of_the_frontier_and_each_other_is_beaten(pairs):
 
 def test_points_that_are_no_numbers_are_never_best():
     assert pareto(np.array([np.nan, 1.0]), np.array([1e9, 1.0])).tolist() == [False, True]
-
-
-many = st.integers(1, 4).flatmap(
-    lambda figures: st.lists(
-        st.lists(st.integers(0, 6), min_size=figures, max_size=figures), min_size=1, max_size=60
-    )
-)
-
-
-@given(many)
-def test_a_frontier_of_many_figures_is_that_of_comparing_every_pair(points):
-    costs = np.array(points, dtype=float).T
-    kept = frontier(costs)
-    size = costs.shape[1]
-    for at in range(size):
-        better = [
-            other
-            for other in range(size)
-            if np.all(costs[:, other] <= costs[:, at])
-            and (np.any(costs[:, other] < costs[:, at]) or other < at)
-        ]
-        assert kept[at] == (not better)
-
-
-@given(points)
-def test_a_frontier_of_two_figures_is_the_pareto_frontier(pairs):
-    costs, gains = (np.array(column) for column in zip(*pairs, strict=True))
-    assert set(costs[frontier(np.array([costs, -gains]))]) == set(costs[pareto(costs, gains)])

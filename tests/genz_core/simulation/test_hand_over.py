@@ -159,16 +159,6 @@ def test_every_request_gets_all_its_tokens(name, model, system, shown_by):
 
 
 @every_scheduler
-def test_open_requests_are_arrivals_times_their_time(name, model, system):
-    run = served(model, system, requests(400, rate=12.0), name=name)
-    ends = run.arrival_s + run.e2e_s
-    moments = np.linspace(run.arrival_s[0], ends.max(), 20_001)
-    inside = np.searchsorted(np.sort(run.arrival_s), moments, side="right")
-    inside = inside - np.searchsorted(np.sort(ends), moments, side="right")
-    assert np.mean(inside) * run.seconds == pytest.approx(run.e2e_s.sum(), rel=0.01)
-
-
-@every_scheduler
 def test_decodes_are_never_held_up_by_prompts(name, model, system):
     """With separate prefill, every step of a decode worker is a pure decode step."""
     run = served(model, system, requests(300, rate=20.0), name=name)

@@ -183,19 +183,6 @@ def test_equal_steps_taken_together_are_as_long_as_one_by_one(name, model, syste
         np.testing.assert_allclose(together.ttft_s, apart.ttft_s, rtol=1e-9)
 
 
-@every_scheduler
-def test_open_requests_are_arrivals_times_their_time(name, model, system):
-    """Little's law: the sum of the times of requests equals the integral of open requests over
-    time.
-    """
-    run = served(model, system, requests(400, rate=12.0), name)
-    ends = run.arrival_s + run.e2e_s
-    moments = np.linspace(run.arrival_s[0], ends.max(), 20_001)
-    open_requests = np.searchsorted(np.sort(run.arrival_s), moments, side="right")
-    open_requests = open_requests - np.searchsorted(np.sort(ends), moments, side="right")
-    assert np.mean(open_requests) * run.seconds == pytest.approx(run.e2e_s.sum(), rel=0.01)
-
-
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
 def test_prompts_of_one_length_wait_as_in_a_queue_of_one_server(model, system, load):

@@ -1,7 +1,5 @@
 """Typed names: of the hub's pages, of Ollama's library, and of models that do not ship."""
 
-import sys
-
 import pytest
 
 import model_registry
@@ -11,7 +9,6 @@ from model_registry.finding.catalog import shipped_models
 from model_registry.finding.hub import HubModel
 from model_registry.finding.libraries import _MODELS
 from model_registry.finding.lookup import resolve_name
-from model_registry.reports.names import answers, main
 from tests.rules import for_every
 
 #: Tags of Ollama's library with the format of their weights.
@@ -110,18 +107,3 @@ def test_moondream_3_has_the_parameters_of_its_model_card_less_its_image_encoder
     model = model_registry.load("moondream/moondream3-preview")
     assert model.parameters + 0.46e9 == pytest.approx(9.27e9, rel=5e-3)
     assert 1.7e9 < model.active_parameters < 2e9
-
-
-def test_a_list_of_names_is_answered_name_by_name() -> None:
-    rows = answers(["Qwen/Qwen3-8B", "microsoft/deberta-v3-large", "someone/new-9B"])
-    assert [row[1] for row in rows] == ["resolved", "another kind", "unknown"]
-
-
-def test_a_file_of_names_is_counted_and_its_comments_are_not(tmp_path, monkeypatch, capsys) -> None:
-    path = tmp_path / "names.txt"
-    path.write_text("# of a forum\nQwen/Qwen3-8B\n\nsomeone/new-9B\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["names", str(path)])
-    main()
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].split() == ["resolved", "Qwen/Qwen3-8B", "Qwen/Qwen3-8B"]
-    assert printed[-3:] == ["resolved: 1 of 2", "another kind: 0 of 2", "unknown: 1 of 2"]
