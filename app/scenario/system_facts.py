@@ -90,11 +90,23 @@ def peak_words(system: System) -> str:
 
 
 def _peaks_measured(slug: str) -> bool:
+    record = _record(slug)
+    peaks = record.peak_dense_tflops.values() if record else ()
+    return any(fact.kind == "measured" for fact in peaks)
+
+
+def note_words(system: System) -> str:
+    """The notes of a system's file in one text, "" without any."""
+    record = _record(system.slug)
+    return " ".join(record.notes) if record else ""
+
+
+def _record(slug: str) -> SystemRecord | None:
+    """The file of a system, None for a definition without one."""
     try:
-        peaks = hardware_db.facts(slug).peak_dense_tflops
-    except RidgelineError:  # of a definition without a file
-        return False
-    return any(fact.kind == "measured" for fact in peaks.values())
+        return hardware_db.facts(slug)
+    except RidgelineError:
+        return None
 
 
 def latency_words(system: System) -> str:
@@ -108,7 +120,11 @@ def latency_words(system: System) -> str:
 def sourced_facts(name: str) -> dict[str, Any]:
     """`si_facts` with aliases, and "figures", see `figure_rows`."""
     record = hardware_db.facts(name)
-    named = {"aliases": list(record.aliases), "instances": _instances(record)}
+    named = {
+        "aliases": list(record.aliases),
+        "instances": _instances(record),
+        "notes": list(record.notes),
+    }
     facts = si_facts(record.id)
     for link, (_, tier) in zip(facts["links"], record.tiers(), strict=True):
         form = tier.topology

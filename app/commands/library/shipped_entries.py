@@ -72,7 +72,13 @@ def systems(
     the links of a system by those of an ASTRA-sim network file (network).
     """
     import hardware_db
-    from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
+    from app.scenario.system_facts import (
+        latency_words,
+        listed,
+        note_words,
+        peak_words,
+        sourced_facts,
+    )
 
     if name == "check":
         _check_file(file, form)
@@ -84,7 +90,8 @@ def systems(
         record = sourced_facts(name)
         figures = record.pop("figures")
         head, system = f"{record['name']} ({record['slug']})", hardware_db.load(record["slug"])
-        words = f"{peak_words(system)}\n{latency_words(system)}"
+        said = (note_words(system), peak_words(system), latency_words(system))
+        words = "\n".join(filter(None, said))
         shown = [{name: cell for name, cell in row.items() if name != "link"} for row in figures]
         opt.show(form, {**record, "figures": figures}, head, shown, words)
         return

@@ -14,7 +14,7 @@ from app.dashboard import export, library_tables, own_definitions, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
 from app.scenario.setup import Setup
-from app.scenario.system_facts import figure_rows, latency_words, peak_words
+from app.scenario.system_facts import figure_rows, latency_words, note_words, peak_words
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.systems import System
@@ -102,6 +102,8 @@ def _chosen(name: str, system: System) -> None:
               key="use_system", icon=":material/check:")  # fmt: skip
     if system.links:
         st.caption(f"Links: {plain(library_tables.wiring_words(system))}.")
+    if noted := note_words(system):
+        st.caption(plain(noted))
     st.caption(f"{peak_words(system)} {plain(latency_words(system))}")
     if notes := [f"- {plain(note)}" for note in system.assumptions]:
         st.caption("Assumed, because the datasheet does not state it:")

@@ -52,6 +52,7 @@ def test_a_system_says_which_clock_its_bounds_take_and_whose_constants_price_its
     assert "Peaks are rated" in run("systems", "b200")
     assert "Bounds use 1.119 times the rated peaks" in run("systems", "rtx-4090")
     assert "inherited from tpu-v7" in run("systems", "tpu-v6e")
+    assert "One of the four GPUs of a card" in run("systems", "a16")
     [chip] = json.loads(run("systems", "--find", "tpu-v6e", "--json"))
     assert chip["boost_factor"] == 1.0 and "inherited from" in chip["latency_constants"]
 
