@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine, UnsupportedEngine
@@ -21,6 +22,8 @@ from hardware_db.tables import table
 GENERIC = "generic"
 _DEFAULT, _OF_APPLE = "vllm", "mlx"
 _SHIPPED = Path(__file__).parent / "engines"
+_PRIORS = Path(__file__).parent / "engine_priors.yaml"
+_FITTED = "fit"  # the source of constants that the fit writes
 
 
 def engine_names() -> list[str]:
@@ -233,15 +236,24 @@ def era_facts(name: str, era: str) -> Era:
 
 
 def prior_engine(name: str) -> EngineProfile:
-    """The profile of an engine before any fit, from documentation and judgement.
+    """The profile of an engine before any fit: its file with `engine_priors.yaml` in place of every
+    fitted constant.
 
     Raises:
         UnknownEngine: no engine of that name has a prior.
     """
-    priors = {path.stem: path for path in (_SHIPPED / "priors").glob("*.yaml")}
-    if name not in priors:
-        raise UnknownEngine("engine", name, priors)
-    return _read(priors[name]).profile()
+    priors = _document(_PRIORS)
+    if name not in priors["engines"]:
+        raise UnknownEngine("engine", name, priors["engines"])
+    document = _document(_files()[name])
+    kept = {
+        key: fact
+        for key, fact in document.items()
+        if not (isinstance(fact, Mapping) and fact.get("source") == _FITTED)
+    }
+    sources = document["sources"] | priors["sources"]
+    whole = {**kept, **priors["engines"][name], "sources": sources}
+    return engine_record(whole, _PRIORS.name).profile()
 
 
 def own_folder() -> Path:
@@ -285,5 +297,9 @@ def _shipped(name: str) -> EngineRecord:
 
 def _read(path: Path) -> EngineRecord:
     """The record in a file.  Raises `InvalidValue`."""
-    document = yaml_document.parse(path.read_text("utf-8"), path.name, ships=True)
-    return engine_record(document, path.name)
+    return engine_record(_document(path), path.name)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = yaml_document.parse(path.read_text("utf-8"), path.name, ships=True)
+    return document

@@ -9,9 +9,10 @@ from typing import get_args
 import pytest
 
 import hardware_db
+from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, UnknownEngine
 from genz_core.serving.cache_tiers import TIERS
-from hardware_db.engine_files import era_facts, prior_engine
+from hardware_db.engine_files import engine_facts, era_facts, prior_engine
 from hardware_db.memory_stacks import generations, memory_bandwidth
 from hardware_db.site_power import site_power
 from hardware_db.system_schema import Kind
@@ -88,7 +89,10 @@ def test_a_processor_is_its_own_host_and_a_device_without_a_network_has_no_share
 
 
 def test_what_is_known_of_an_engine_before_any_fit_and_in_older_eras():
-    assert prior_engine("vllm").name == "vllm"
+    prior, shipped = prior_engine("vllm"), engine_facts("vllm").profile()
+    assert prior.host_step_s == 1e-3 != shipped.host_step_s
+    assert prior.compute_efficiency == EngineProfile().compute_efficiency
+    assert prior.max_sequences == shipped.max_sequences
     with pytest.raises(UnknownEngine):
         prior_engine("no such engine")
     assert era_facts("hf", "eager-attention").until == "4.35"
