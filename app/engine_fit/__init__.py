@@ -1,8 +1,8 @@
 """Fit the engine profiles to measured serving and batch points: ``python -m app.engine_fit``.
 
 An engine's constants (host time, kernel floors, rates, waiting) are fitted on ln(predicted /
-measured), with the values of `hardware_db/engine_priors.yaml` as priors.  Each constant has a value on
-several levels; a prior keeps the lower levels close to the engine's value
+measured), with the values of `hardware_db/engine_priors.yaml` as priors.  Each constant has a value
+on several levels; a prior keeps the lower levels close to the engine's value
 (`genz_core.engine.CONSTANTS`):
 
     engine   valid on every device                      hardware_db/engines/<engine>.yaml
