@@ -18,7 +18,7 @@ CONTRADICTIONS = [
     ({"speculation": "draft_model"}, "give its name as draft_model"),
     ({"speculation": "mtp", "draft_model": "x"}, "needs no draft model"),
     ({"prefix_hits": 0.5, "turns": 2}, "prefix_hits with a shared prompt or turns"),
-    ({"samples": 2, "beams": 2}, "two ways to several answers: give one"),
+    ({"samples": 2, "beams": 2}, "cannot be combined: give one"),
     ({"turns": 2, "samples": 2}, "turns of a session follow one answer"),
     ({"prefix_tier": "host"}, "state what is found, with prefix_hits or turns"),
     ({"think_s": 1.0}, "give turns above 1"),
