@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from app.decide.report import plan_words
 from app.planning.document import document
 from app.planning.plan_text import launch_lines, long_wait, sentences
+from app.planning.result import brief
 from tests.app.planning.asking import plan
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -64,3 +66,13 @@ def test_of_many_equal_servers_the_first_and_the_last_line_are_shown(replicas: i
     assert len(lines) == shown and (lines[0], lines[-1]) == (servers[0], servers[-1])
     assert router == "router --port 8000"
     assert replicas == 8 or lines[1] == "# 99 more like these, on the ports between"
+
+
+def test_a_limit_of_the_batch_is_shown_with_its_plan():
+    best = plan(
+        LLAMA, system="h100", engine="vllm", concurrency=64, target="tpot < 8ms", devices="1:1",
+        simulate=False,
+    ).best  # fmt: skip
+    assert f"--max-num-seqs {best['max_num_seqs']}" in best["launch"]
+    assert brief(best)["max_num_seqs"] == plan_words(best)["Max num seqs"] == best["max_num_seqs"]
+    assert best["max_num_seqs"] < 64
