@@ -17,8 +17,8 @@ from app.question.verbs import parameters_of
 #: File that the benchmark writes and the guard reads.
 RESULT = "plan.json"
 _PER_USER = 10
-#: Parameters that a guard is told, beside model, system, engine and degrees.
-_BESIDE = set(names_of(Deployment)) - {"model", "system", "engine", *DEGREES}
+#: Parameters that a guard is told as the question states them.
+_BESIDE = set(names_of(Deployment)) - {"model", "system", "engine", "max_num_seqs", *DEGREES}
 
 
 def benchmark(question: Question, model: str) -> str:
@@ -69,6 +69,8 @@ def guard(family: Family, row: Mapping[str, float], model: str) -> str:
     words += stated(q, [name for name in parameters_of("guard") if name in _BESIDE])
     for name in DEGREES:
         words += [f"--{name}", str(int(row[name]))]
+    if (limit := int(row["max_num_seqs"])) != family.resolved.engine.max_sequences:
+        words += ["--max-num-seqs", str(limit)]
     for name, value in ({"replicas": int(row["replicas"])} | pool if pool else {}).items():
         words += [f"--{name.replace('_', '-')}", str(value)] if value else []
     share = 1.0 if pool else row["replicas"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from app.decide.report import plan_words
 from app.planning.document import document
 from app.planning.plan_text import launch_lines, long_wait, sentences
-from app.planning.result import brief
+from app.planning.result import Planned, brief
 from tests.app.planning.asking import plan
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -68,11 +70,26 @@ def test_of_many_equal_servers_the_first_and_the_last_line_are_shown(replicas: i
     assert replicas == 8 or lines[1] == "# 99 more like these, on the ports between"
 
 
-def test_a_limit_of_the_batch_is_shown_with_its_plan():
-    best = plan(
+@cache
+def capped() -> Planned:
+    """The plan of a server whose batch is limited for the target."""
+    return plan(
         LLAMA, system="h100", engine="vllm", concurrency=64, target="tpot < 8ms", devices="1:1",
-        simulate=False,
-    ).best  # fmt: skip
+        max_num_batched_tokens=4096, simulate=False,
+    )  # fmt: skip
+
+
+def test_a_limit_of_the_batch_is_shown_with_its_plan():
+    best = capped().best
     assert f"--max-num-seqs {best['max_num_seqs']}" in best["launch"]
     assert brief(best)["max_num_seqs"] == plan_words(best)["Max num seqs"] == best["max_num_seqs"]
     assert best["max_num_seqs"] < 64
+
+
+def test_the_guard_prices_the_server_with_the_limits_it_was_started_with():
+    best = capped().best
+    assert best["max_num_seqs"] < 64 and best["max_num_batched_tokens"] == 4096
+    assert f"--max-num-seqs {best['max_num_seqs']} " in best["guard"]
+    assert "--max-num-batched-tokens 4096 " in best["guard"]
+    alone = plan(LLAMA, system="h100", engine="vllm", rate=1.0, devices="1:1", simulate=False).best
+    assert alone["guard"] and "--max-num" not in alone["guard"]
