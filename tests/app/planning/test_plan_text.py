@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from functools import cache
 
 import pytest
@@ -93,3 +94,12 @@ def test_the_guard_prices_the_server_with_the_limits_it_was_started_with():
     assert "--max-num-batched-tokens 4096 " in best["guard"]
     alone = plan(LLAMA, system="h100", engine="vllm", rate=1.0, devices="1:1", simulate=False).best
     assert alone["guard"] and "--max-num" not in alone["guard"]
+
+
+def test_a_suggested_measurement_draws_the_lengths_of_the_load():
+    words = capped().measurement["command"].split()
+    longest, ratio = (float(words[words.index(name) + 1]) for name in ("--isl", "--length-ratio"))
+    assert longest * (1.0 + ratio) / 2.0 == pytest.approx(1024, rel=1e-3)
+    assert longest == pytest.approx(1.1 * 1024, rel=1e-3)
+    (row, *_) = csv.DictReader(capped().measurement["points"].splitlines())
+    assert (float(row["isl"]), float(row["length_ratio"])) == (longest, ratio)
