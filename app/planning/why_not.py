@@ -58,7 +58,7 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
     candidates = found.candidates
     mine = candidates.family == family
     if not mine.any():
-        return Loser(family, None, why_empty(candidates.families[family]))
+        return Loser(family, None, why_empty(candidates.families[family], found.query))
     for plan in short.plans:
         if best is not None and short.candidates.family[plan.at] == family:
             return Loser(family, plan.at, _behind(found, short, plan))

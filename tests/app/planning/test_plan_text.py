@@ -103,3 +103,20 @@ def test_a_suggested_measurement_draws_the_lengths_of_the_load():
     assert longest == pytest.approx(1.1 * 1024, rel=1e-3)
     (row, *_) = csv.DictReader(capped().measurement["points"].splitlines())
     assert (float(row["isl"]), float(row["length_ratio"])) == (longest, ratio)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "why"),
+    [
+        (LLAMA, {"tp": 3}, "tp 3 does not divide the 32 attention heads"),
+        ("deepseek-v3", {"tp": 8, "ep": 7}, "ep 7 does not divide tp x dp = 8"),
+        ("deepseek-v3", {"tp": 8, "ep": 4}, "vllm has no options for these degrees"),
+        ("deepseek-v3", {"tp": 8, "ep": 7, "engine": "sglang"}, "ep 7 does not divide tp x dp = 8"),
+        (LLAMA, {"tp": 16}, "cannot be split over so few devices"),
+    ],
+)
+def test_stated_degrees_that_do_not_split_the_model_are_refused_with_its_reason(model, given, why):
+    asked = {"system": "h100", "engine": "vllm", "devices": "1:8", "pools": "aggregated", **given}
+    planned = plan(model, concurrency=8, simulate=False, **asked)
+    (loser,) = planned.answer.losers
+    assert why in loser.why
