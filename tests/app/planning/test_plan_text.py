@@ -120,3 +120,13 @@ def test_stated_degrees_that_do_not_split_the_model_are_refused_with_its_reason(
     planned = plan(model, concurrency=8, simulate=False, **asked)
     (loser,) = planned.answer.losers
     assert why in loser.why
+
+
+@pytest.mark.parametrize(
+    ("price", "vain"), [("h200=3", True), ("h200=3,h100=2", True), ("h100=2", False), (2.0, False)]
+)
+def test_a_price_of_a_system_that_is_not_searched_is_noted(price, vain):
+    planned = plan(LLAMA, system="h100", engine="vllm", concurrency=8, devices="1:1", price=price,
+                   simulate=False)  # fmt: skip
+    note = "the price of h200-sxm-141gb has no effect: it is not among the systems"
+    assert (note in planned.answer.notes) == vain
