@@ -199,6 +199,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "launch_notes": ("Launch notes", "What the launch commands leave to you."),
     "launch_files": ("Launch files", "Files that the launch commands read."),
     "launch_servers": ("Launch servers", "The servers that the launch commands start."),
+    "launch_model": ("Launch model", "Name by which the launch commands load the model."),
     "launch_version": ("Launch version", "Engine release of the launch commands."),
     "launch_checked": ("Launch checked", "How the launch commands were checked."),
     "launch_sources": ("Launch sources", "Where the options are documented."),

@@ -130,6 +130,7 @@ def words(row: Row, pending: str = "") -> dict[str, Any]:
         "System": row["system"],
         COLUMNS["devices"].head: row["devices"],
         "Layout": short(row) if "launch" in row else f"{shape(row)}, {row['engine']}",
+        COLUMNS["max_num_seqs"].head: row["max_num_seqs"],
         **money,
         "TTFT P99": _seconds(row["ttft_p99_s"]) or pending or None,
         "TPOT P99": _seconds(row["tpot_p99_s"]) or pending or None,

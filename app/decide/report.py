@@ -66,6 +66,7 @@ def plan_words(plan: Named) -> dict[str, Any]:
     return {
         COLUMNS["devices"].head: f"{plan['devices']} × {plan['system']}",
         "Deployment": short(plan),
+        COLUMNS["max_num_seqs"].head: plan["max_num_seqs"],
         **{f"{COLUMNS[name].head} [80 %]": _latency(plan, name) for name in ("ttft_s", "tpot_s")},
         **{
             COLUMNS[name].head: quantities.dollars(plan[name]) if cost else None

@@ -18,8 +18,10 @@ from app.planning.search import (
     targets_of,
 )
 from app.planning.shortlist import Shortlist, shortlist
+from app.planning.space import systems
 from app.planning.why_not import Loser, losers
 from app.question.query import Query
+from app.scenario.scenario import find_system
 from app.simulation.executor import HERE, Where
 from genz_core.common.progress import Cancel, Progress, never, part, silent
 
@@ -102,7 +104,7 @@ def answer(
         tuple(losers(found, short)),
         tuple(changed),
         measurement,
-        (*simulated, *_NOTES, *_unpriced(found), *_unjudged(query)),
+        (*simulated, *_NOTES, *_unpriced(found), *_priced_in_vain(query), *_unjudged(query)),
         tuple(pays(found, short)) if query.question.break_even else (),
         settling(found, short),
     )
@@ -125,9 +127,24 @@ def _unjudged(query: Query) -> list[str]:
     return [f"outputs of one token have no TPOT, so all requests meet {left}"] if left else []
 
 
+def _priced_in_vain(query: Query) -> list[str]:
+    """Notes on stated prices of systems that are not searched."""
+    price = query.question.price
+    if isinstance(price, (int, float)):
+        return []
+    pairs = price if isinstance(price, tuple) else [one.split("=") for one in price.split(",")]
+    named = [find_system(pair[0].strip()).slug for pair in pairs if len(pair) == 2]
+    searched = {find_system(one).slug for one in systems(query)}
+    return [
+        f"the price of {slug} has no effect: it is not among the systems"
+        for slug in named
+        if slug not in searched
+    ]
+
+
 def _unpriced(found: Found) -> list[str]:
-    systems = {family.system.slug: family.system for family in found.candidates.families}
-    missing = [slug for slug, system in systems.items() if not system.price_usd_per_hour]
-    if not missing or len(missing) == len(systems):
+    tried = {family.system.slug: family.system for family in found.candidates.families}
+    missing = [slug for slug, system in tried.items() if not system.price_usd_per_hour]
+    if not missing or len(missing) == len(tried):
         return []
     return [f"no price is known of {', '.join(missing)}: state one, as in --price {missing[0]}=2.5"]

@@ -17,21 +17,21 @@ from app.question.verbs import parameters_of
 #: File that the benchmark writes and the guard reads.
 RESULT = "plan.json"
 _PER_USER = 10
-#: Parameters that a guard is told, beside model, system, engine and degrees.
-_BESIDE = set(names_of(Deployment)) - {"model", "system", "engine", *DEGREES}
+#: Parameters that a guard is told as the question states them.
+_BESIDE = set(names_of(Deployment)) - {"model", "system", "engine", "max_num_seqs", *DEGREES}
 
 
-def benchmark(question: Question) -> str:
+def benchmark(question: Question, model: str) -> str:
     """The command of vLLM's benchmark client for a question's load, for any OpenAI-compatible
     server.
 
-    Its range is symmetrical around the mean, [1 - r, 1 + r].
+    Its range is symmetrical around the mean, [1 - r, 1 + r].  model: as the server names it.
     Source: https://github.com/vllm-project/vllm/blob/v0.33.0/vllm/benchmarks/serve.py
     """
     *longest, ratio = nominal_lengths(question.isl, question.osl, question.length_ratio)
     spread = float((1.0 - ratio) / (1.0 + ratio))
     isl, osl = (max(round(float(most * (1.0 + ratio) / 2.0)), 1) for most in longest)
-    model, amount = question.model, demand.amount(question)
+    amount = demand.amount(question)
     words = [
         "vllm bench serve --backend openai --base-url http://localhost:8000",
         f"--model {shlex.quote(model)} --dataset-name random",
@@ -53,7 +53,7 @@ def benchmark(question: Question) -> str:
     return " ".join(words)
 
 
-def guard(family: Family, row: Mapping[str, float]) -> str:
+def guard(family: Family, row: Mapping[str, float], model: str) -> str:
     """`ridgeline guard` for the benchmark's result; "" where there is no interval to judge by.
 
     One of the replicas is priced, under its share of the load; all of them where prompts have
@@ -64,11 +64,13 @@ def guard(family: Family, row: Mapping[str, float]) -> str:
     if not family.validated or not all(family.intervals(of=of).values()):
         return ""
     q = family.question
-    words = ["ridgeline", "guard", RESULT, "--model", q.model, "--system", family.system.slug]
+    words = ["ridgeline", "guard", RESULT, "--model", model, "--system", family.system.slug]
     words += ["--engine", family.resolved.engine.name]
     words += stated(q, [name for name in parameters_of("guard") if name in _BESIDE])
     for name in DEGREES:
         words += [f"--{name}", str(int(row[name]))]
+    if (limit := int(row["max_num_seqs"])) != family.resolved.engine.max_sequences:
+        words += ["--max-num-seqs", str(limit)]
     for name, value in ({"replicas": int(row["replicas"])} | pool if pool else {}).items():
         words += [f"--{name.replace('_', '-')}", str(value)] if value else []
     share = 1.0 if pool else row["replicas"]

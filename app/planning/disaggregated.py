@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.planning import aggregated, demand
 from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_columns, latency_columns
 from app.planning.families import Family, asking_for
-from app.planning.space import DEGREES, choices, devices, shapes, split
+from app.planning.space import DEGREES, choices, devices, shapes, split, why_no_shape
 from app.question.query import Query
 from app.question.question import Question
 from app.question.validity import tiers_of
@@ -131,12 +131,14 @@ def decodes(family: Family) -> bool:
     return demand.lengths(family.question).output > 1.0
 
 
-def why_empty(family: Family) -> str:
+def why_empty(family: Family, query: Query) -> str:
     """Why a family without candidates has none."""
+    if family.prefill is not None and not decodes(family):
+        return "an output of one token needs no decode steps"
+    if reason := why_no_shape(family.resolved.model, query, family.resolved.engine.name):
+        return reason
     if family.prefill is None:
         return "the model cannot be split over so few devices"
-    if not decodes(family):
-        return "an output of one token needs no decode steps"
     return "the devices are too few for workers of both pools that hold the model"
 
 

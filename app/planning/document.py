@@ -131,6 +131,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
         "launch_notes": list(started.notes),
         "launch_files": dict(started.files),
         "launch_servers": [asdict(server) for server in started.servers],
+        "launch_model": started.model,
         "launch_version": started.version,
         "launch_checked": started.checked,
         "launch_sources": [dict(source) for source in started.sources],

@@ -29,6 +29,8 @@ from genz_core.deployment import bulk_format
 from genz_core.engine import EngineProfile
 from genz_core.models.adapters import AdaptedModel
 from genz_core.systems import System
+from model_registry.finding.hub import HubModel, hub_id
+from model_registry.finding.lookup import resolve_name
 
 _FLAGS = Path(__file__).parent / "engine_flags.yaml"
 _PORT = 8000
@@ -91,7 +93,7 @@ class Launch:
     version: of the engine that has these options.  checked: how they were verified.  sources: of
     the options.
     files: texts that the lines refer to, by file name.  servers: the servers that the lines start,
-    without ports.
+    without ports.  model: the name by which the engine loads it.
     """
 
     lines: tuple[str, ...]
@@ -103,6 +105,7 @@ class Launch:
     sources: tuple[Mapping[str, str], ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     servers: tuple[Server, ...] = ()
+    model: str = ""
 
 
 @cache
@@ -117,13 +120,13 @@ def launch(family: Family, row: Mapping[str, float], query: Query) -> Launch:
 
     Args:
         row: the plan's columns.
-        asked: the question that it answers, whose model name is passed to the engine.
+        query: the question that it answers, whose model is passed to the engine by its id.
     """
-    engine, model = family.resolved.engine.name, family.question.model
+    engine, model = family.resolved.engine.name, checkpoint_id(query)
     context = _context(family, query)
     flags = engine_flags().get(engine)
     if flags is None:
-        return Launch((), (f"no launch commands are known for {engine}",))
+        return Launch((), (f"no launch commands are known for {engine}",), model=model)
     lines: list[str] = []
     notes: list[str] = []
     files: dict[str, str] = {}
@@ -143,14 +146,36 @@ def launch(family: Family, row: Mapping[str, float], query: Query) -> Launch:
     return Launch(
         tuple([*lines, *line]),
         tuple(dict.fromkeys([*_formats(model, family, flags), *notes, *said])),
-        benchmark(family.question),
-        guard(family, row),
+        benchmark(family.question, model),
+        guard(family, row, model),
         str(flags["version"]),
         str(flags["checked"]),
         tuple(flags["sources"]),
         files | written,
         tuple(servers),
+        model,
     )
+
+
+def checkpoint_id(query: Query) -> str:
+    """The name by which an engine loads a question's model: its id on the hub where the typed name
+    is one of the registry's, otherwise as typed.
+    """
+    source, typed = query.objects.get("model"), query.question.model
+    if source is not None:
+        return source.id if isinstance(source, HubModel) else typed
+    if address := hub_id(typed):
+        return address
+    match = resolve_name(typed)
+    if "/" not in typed and match.matched in ("name", "beginning"):
+        return match.id
+    known = (one for one in (match.id, *match.model.aliases) if _is_short_for(typed, one))
+    return next(known, typed)
+
+
+def _is_short_for(typed: str, id_: str) -> bool:
+    """Whether a typed name is an id, or an id without its account, in any case."""
+    return typed.casefold() in (id_.casefold(), id_.casefold().rpartition("/")[2])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from app.planning.candidates import NOVELTY
 from app.planning.families import Family
 from app.planning.space import DEGREES
 from app.planning.targets import Target
-from app.question.question import VARIATION, Question
+from app.question.question import Question, nominal_lengths
 from app.scenario.intervals import single
 from genz_core.engine import EngineProfile
 from genz_core.serving import Novelty
@@ -72,6 +72,7 @@ def _measured(
     asked = {f"{target.figure.latency}_s" for target in targets if target.figure.latency}
     gains = {name: _gain(now[name], then[name]) for name in _FIGURES if not np.isnan(row[name])}
     name = max(gains, key=lambda figure: gains[figure] * (2.0 if figure in asked else 1.0))
+    isl, osl, shortest = _lengths(question)
     users = max(round(row["running"] / row["replicas"]), 1)
     loads = sorted({max(users // 2, 1), users, 2 * users}) if several else [users]
     listed = ",".join(map(str, loads))
@@ -80,8 +81,7 @@ def _measured(
         now[name],
         then[name],
         f"ridgeline measure serving http://localhost:8000 --concurrency {listed} "
-        f"--isl {question.isl} --osl {question.osl} --length-ratio {_ratio_of(question):g} "
-        "--output serving",
+        f"--isl {isl} --osl {osl} --length-ratio {shortest} --output serving",
         _points(family, row, loads),
         _words(family, row, len(loads), validated=not all(map(math.isnan, now.values()))),
     )
@@ -102,16 +102,16 @@ def _words(family: Family, row: Mapping[str, float], loads: int, *, validated: b
     return f"{what}; {this} {verb} {engine} for this model there"
 
 
-def _ratio_of(question: Question) -> float:
-    """Shortest over longest length to draw: as requested, otherwise from the variation of
-    lengths.
-    """
-    return question.length_ratio or 1.0 - VARIATION
+def _lengths(question: Question) -> tuple[int, int, str]:
+    """Longest prompt and answer to draw, and the ratio of shortest to longest."""
+    isl, osl, ratio = nominal_lengths(question.isl, question.osl, question.length_ratio)
+    return max(round(float(isl)), 1), max(round(float(osl)), 1), f"{float(ratio):.3g}"
 
 
 def _points(family: Family, row: Mapping[str, float], loads: list[int]) -> str:
     """The rows of the runs, with empty measured columns."""
     question = family.question
+    isl, osl, shortest = _lengths(question)
     same = {
         "model": question.model,
         "system": family.system.slug,
@@ -119,9 +119,9 @@ def _points(family: Family, row: Mapping[str, float], loads: list[int]) -> str:
         "weights": question.weights,
         "kv": question.kv,
         **{name: f"{row[name]:.0f}" for name in DEGREES},
-        "isl": str(question.isl),
-        "osl": str(question.osl),
-        "length_ratio": f"{_ratio_of(question):g}",
+        "isl": str(isl),
+        "osl": str(osl),
+        "length_ratio": shortest,
     }
     header = [*same, "concurrency", "measured_ttft_s", "measured_tpot_s"]
     lines = [header, *([*same.values(), str(users), "", ""] for users in loads)]

@@ -100,8 +100,8 @@ class Ranking:
         """The chosen candidates, best first.
 
         Sorted by the expected figure, candidates without it last; then by devices, probability (all
-        above `SHOWN` alike), those without a prefill pool first, TPOT, TTFT, and by the deployment
-        itself, so that the order is reproducible.
+        above `SHOWN` alike), those without a prefill pool first, E2E (what a user waits for in
+        all), TPOT, TTFT, and by the deployment itself, so that the order is reproducible.
 
         useful: the probability by which figures are expected, `probability` by default.
         """
@@ -112,7 +112,8 @@ class Ranking:
             np.nan_to_num(value, nan=np.inf, posinf=np.inf),
             columns["devices"][at],
             -np.minimum(np.nan_to_num(probability[at], nan=0.0), SHOWN),
-            np.nan_to_num(columns["prefill_workers"][at]),
+            np.nan_to_num(columns["prefill_workers"][at]) > 0.0,
+            columns["e2e_s"][at],
             columns["tpot_s"][at],
             columns["ttft_s"][at],
             candidates.family[at],

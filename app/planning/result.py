@@ -19,7 +19,8 @@ from genz_core.common.progress import Cancel, Progress, never, silent
 #: Columns of a plan that fit on one line.
 BRIEF = (
     "kind", "system", "engine", "weights", "devices", "replicas", "tp", "pp", "dp", "ep",
-    "prefill", "ttft_s", "ttft_p95_s", "tpot_s", "usd_per_hour", "usd_per_mtok", "probability",
+    "max_num_seqs", "prefill", "ttft_s", "ttft_p95_s", "tpot_s", "usd_per_hour", "usd_per_mtok",
+    "probability",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,28 @@ def _degrees(
         for e in _expert_degrees(query, t * d, bool(experts))
         if named or slots % e == 0  # redundant experts are added only if the user chooses them
     ]
+
+
+def why_no_shape(model: Model, query: Query, engine: str = "") -> str:
+    """Why no replica can have the stated degrees, "" if some can: the model's reason against the
+    largest replica, or that the engine's options cannot express them.
+    """
+    most = devices(query.question)[1]
+    tried = [choices(query, name) or (1,) for name in DEGREES]
+    tried[0] = choices(query, "tp") or _doublings(most)
+    rows = [row for row in product(*tried) if math.prod(row[:3]) <= most]
+    reasons = {row: _undivided(model, query.question, *row) for row in rows}
+    if rows and all(reasons.values()):
+        return reasons[rows[-1]]
+    sayable = any(can_be_told(engine, *row) for row in rows if not reasons[row])
+    return "" if sayable or not rows else f"{engine} has no options for these degrees"
+
+
+def _undivided(model: Model, question: Question, tp: int, pp: int, dp: int, ep: int) -> str:
+    """Why degrees cannot split a model, "" if they can."""
+    if experts_of(model) and tp * dp % ep:
+        return f"ep {ep} does not divide tp x dp = {tp * dp}"
+    return model.invalid(split(question, tp, pp, dp, ep)) or ""
 
 
 def split(question: Question, tp: Any, pp: Any, dp: Any, ep: Any) -> Parallelism:

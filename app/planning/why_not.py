@@ -58,7 +58,7 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
     candidates = found.candidates
     mine = candidates.family == family
     if not mine.any():
-        return Loser(family, None, why_empty(candidates.families[family]))
+        return Loser(family, None, why_empty(candidates.families[family], found.query))
     for plan in short.plans:
         if best is not None and short.candidates.family[plan.at] == family:
             return Loser(family, plan.at, _behind(found, short, plan))
@@ -147,7 +147,9 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
     if np.isnan(mine):
         return f"has no {by.title}: no price is known for the system"
     if theirs and abs(mine / theirs - 1.0) > _ALIKE:
-        return f"{by.title} {_to_four(by, mine)} against {_to_four(by, theirs)}"
+        figures = f"{by.title} {_to_four(by, mine)} against {_to_four(by, theirs)}"
+        better = (mine < theirs) == by.smaller
+        return f"{_less_likely(chance)}, with {figures}" if better else figures
     fewer = columns["devices"][at] - columns["devices"][best]
     if fewer > 0:
         return f"as good, but with {int(fewer)} more devices"
@@ -158,7 +160,15 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
     here, there = map(quantities.chance, chance)
     if here == there:
         return f"equally good; same probability of meeting the targets ({here})"
-    return f"as good, and meets the targets with {here} against {there}"
+    return f"as good, and {_less_likely(chance)}"
+
+
+def _less_likely(chance: Sequence[float]) -> str:
+    """How likely a candidate meets the targets, against the best; chance: as in `_dearer`."""
+    if np.isnan(chance[0]):
+        return quantities.NOT_VALIDATED
+    here, there = map(quantities.chance, chance)
+    return f"meets the targets with {here} against {there}"
 
 
 def _to_four(figure: Figure, value: float) -> str:

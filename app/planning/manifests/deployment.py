@@ -55,8 +55,9 @@ def deployed(named: Named, plan: Named) -> Deployed:
     Raises:
         InvalidValue: manifests are not available for its engine.
     """
-    engine, model = plan["engine"], str(named["model"])
+    engine = plan["engine"]
     check_engine(engine)
+    model = plan["launch_model"]
     return Deployed(
         name=dns_label(f"{engine}-{model.rstrip('/').rsplit('/', 1)[-1]}"),
         model=model,
@@ -94,7 +95,7 @@ def _annotations(named: Named, plan: Named) -> dict[str, str]:
     """Figures of a plan, SI units in the name as in its document."""
     demand = named["demand"]
     found = {
-        "model": str(named["model"]),
+        "model": plan["launch_model"],
         "system": plan["system"],
         "load": " ".join(f"{name}={demand[name]:g}" for name in demand if name in _LOAD),
         "ttft-s": _figure(plan, "ttft_s"),

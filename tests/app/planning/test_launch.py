@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.decide.report import KINDS
-from app.planning.launch import engine_flags
+from app.planning.launch import checkpoint_id, engine_flags
 from app.planning.launch_options import filled
 from genz_core.errors import InvalidValue
-from tests.app.planning.asking import plan
+from model_registry.finding.catalog import shipped_model
+from tests.app.planning.asking import asked, plan
 from tests.app.planning.engine_parsers import of_sglang, of_vllm
 from tests.app.planning.launch_faults import faults, known_options, program_of
 
@@ -160,6 +161,39 @@ def test_a_cache_on_disk_lies_behind_the_one_on_the_host():
 def test_the_draft_model_is_named(engine):
     found = best(engine, "draft")
     assert "Qwen/Qwen3-0.6B" in found["launch"] + str(found["launch_files"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "loaded"),
+    [
+        ("llama-3.1-8b", "meta-llama/Llama-3.1-8B"),
+        ("llama3.1:8b", "meta-llama/Llama-3.1-8B"),
+        ("deepseek-v3.1", "deepseek-ai/DeepSeek-V3.1"),
+        ("qwen/qwen3-32b", "Qwen/Qwen3-32B"),
+        ("https://huggingface.co/Qwen/Qwen3-32B", "Qwen/Qwen3-32B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+    ],
+)
+def test_a_model_is_loaded_by_its_id_on_the_hub(typed, loaded):
+    assert checkpoint_id(asked(typed, rate=1.0)) == loaded
+
+
+def test_every_command_of_a_plan_names_the_models_id():
+    planned = plan("llama-3.1-8b", systems="h100", engine="vllm", concurrency=4, devices=1,
+                   kind="aggregated", simulate=False)  # fmt: skip
+    for name in ("launch", "benchmark", "guard"):
+        words = shlex.split(planned.best[name])
+        assert "meta-llama/Llama-3.1-8B" in words and "llama-3.1-8b" not in words
+    files = planned.deployment("kubernetes").files.values()
+    assert not any("llama-3.1-8b" in text.split() for text in files)
+
+
+def test_a_model_of_the_users_own_is_loaded_from_where_it_is(tmp_path):
+    folder = tmp_path / "llama-3.1-8b"
+    folder.mkdir()
+    config = {"_id": "mine", **shipped_model("Qwen/Qwen3-32B").config()}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert checkpoint_id(asked(str(folder), rate=1.0)) == str(folder)
 
 
 def test_pools_of_tensorrt_llm_name_every_server_once():

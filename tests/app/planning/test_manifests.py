@@ -273,6 +273,7 @@ def test_a_hostile_name_stays_one_word(name, kind):
     for server in named["plans"][0]["launch_servers"]:
         server["command"] = server["command"].replace(MODEL, shlex.quote(name))
     plan = named["plans"][0]
+    plan["launch_model"] = name
     plan["benchmark"] = plan["benchmark"].replace(MODEL, shlex.quote(name))
     plan["guard"] = plan["guard"].replace(MODEL, shlex.quote(name))
     expected = name.replace("$(", "$$(")

@@ -109,7 +109,7 @@ def test_the_command_takes_the_same_words():
     ("given", "said"),
     [
         ({"prefix_hits": 1.0}, "from 0 to below 1"),
-        ({"prefix_hits": 0.5, "turns": 2}, "found"),
+        ({"prefix_hits": 0.5, "turns": 2}, "determine the hits"),
         ({"samples": 2, "beams": 2}, "give one"),
         ({"turns": 2, "samples": 2}, "turns"),
         ({"prefix_tier": "host"}, "prefix_hits"),

@@ -147,3 +147,11 @@ def test_a_plan_that_was_simulated_is_counted_and_says_its_own_probability():
     said = {other["family"].split(", ")[1]: other["why"] for other in named["others"]}
     for engine in engines.keys() & said.keys() - {named["plans"][0]["engine"]}:
         assert "only" not in said[engine], said[engine]
+
+
+def test_a_better_figure_is_not_said_to_lose_by_it():
+    asked_for = ask("llama-3.1-8b", system="h100", engine="vllm", concurrency=32, devices="1:4",
+                    pools="aggregated", target="tpot < 12ms", simulate=False)  # fmt: skip
+    (smaller,) = answer(asked_for).losers
+    assert smaller.why.startswith("meets the targets with 5") and "against > 95 %" in smaller.why
+    assert "with $ per Mtok out $0." in smaller.why

@@ -129,6 +129,19 @@ def test_stricter_targets_never_make_a_cheaper_plan():
     assert len(costs) > 2 and costs == sorted(costs)
 
 
+def test_of_equally_good_plans_the_one_whose_requests_end_sooner_is_first():
+    """A small batch has the better TPOT, while everyone else waits for a place in it."""
+    given = {"system": "h200", "engine": "vllm", "devices": (1, 1), "rank": "devices"}
+    for target in ("", "tpot < 200ms"):
+        found = search(asked(load={"concurrency": 64}, target=target, **given))
+        best, columns = found.order[0], found.candidates.columns
+        ends = columns["e2e_s"][found.feasible]
+        assert columns["e2e_s"][best] == ends.min() < ends.max() / 2
+        assert columns["max_num_seqs"][best] > 64
+    by_tpot = search(asked(load={"concurrency": 64}, target="", **{**given, "rank": "tpot"}))
+    assert by_tpot.candidates.columns["max_num_seqs"][by_tpot.order[0]] == 4
+
+
 def test_candidates_of_several_families_keep_their_own():
     parts = []
     question = asked(load={"rate": 1000.0}, devices=(1, 2))
