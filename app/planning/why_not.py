@@ -159,7 +159,12 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
         return f"as good, {words}"
     here, there = map(quantities.chance, chance)
     if here == there:
-        return f"equally good; same probability of meeting the targets ({here})"
+        same = f"same probability of meeting the targets ({here})"
+        ends = [float(columns["e2e_s"][row]) for row in (at, best)]
+        if ends[0] > ends[1] * (1.0 + _ALIKE):
+            mine_s, best_s = map(quantities.seconds, ends)
+            return f"{same}, but its requests take {mine_s} against {best_s}"
+        return f"equally good; {same}"
     return f"as good, and {_less_likely(chance)}"
 
 

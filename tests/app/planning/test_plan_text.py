@@ -130,3 +130,14 @@ def test_a_price_of_a_system_that_is_not_searched_is_noted(price, vain):
                    simulate=False)  # fmt: skip
     note = "the price of h200-sxm-141gb has no effect: it is not among the systems"
     assert (note in planned.answer.notes) == vain
+
+
+def test_a_plan_that_is_as_sure_but_ends_later_is_said_to():
+    planned = plan(
+        LLAMA, system="h100", engine="vllm,trtllm", concurrency=64, target="tpot < 8ms",
+        devices="1:1", pools="aggregated", simulate=False,
+    )  # fmt: skip
+    best, other = planned.plans
+    assert best["devices"] == other["devices"] and best["e2e_s"] < 0.99 * other["e2e_s"]
+    said = "\n".join(sentences(document(planned.answer)))
+    assert "but its requests take" in said and "equally good" not in said
