@@ -102,8 +102,6 @@ def test_options_reach_the_engine(answer):
         (("--concurrency", 4, "--speculation", "mtp"), "no multi-token-prediction layers"),
         (("--concurrency", 4, "--prefill-tp", 2), "prefill_tp without a prefill pool"),
         (("--concurrency", 4, "--measured", "absent.json"), "absent.json: no such file"),
-        (("--points", "absent.csv", "--output", "o.csv"), "absent.csv: no such file"),
-        (("--points", "absent.csv"), "--output"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(ridgeline, arguments, words):
