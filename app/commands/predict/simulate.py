@@ -104,6 +104,10 @@ def run_and_print(
     _print(answer, form, {}, *(block for block in blocks if block))
     if target:
         write_requests(answer, target)
+    if answer.refused == answer.requests:
+        why = next((note for note in answer.run.notes if "refused" in note), "they were refused")
+        typer.echo(f"ridgeline: no request can be served: {why}", err=True)
+        raise typer.Exit(1)
 
 
 def _print(
