@@ -111,7 +111,8 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     }
     api = FastAPI(
         title="Ridgeline", version=version(), description=_ABOUT, lifespan=lifespan,
-        dependencies=[Depends(_known_only)], responses=refused, redoc_url=None, docs_url=None, servers=[{"url": "/"}],
+        responses=refused, redoc_url=None, docs_url=None, servers=[{"url": "/"}],
+        dependencies=[Depends(_known_only)],
     )  # fmt: skip
     _add_refusals(api, metrics)
     _add_questions(api, answers, metrics)

@@ -6,7 +6,7 @@ named assumption.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -355,10 +355,10 @@ def _loads_of_file(measurement: ServingMeasurement) -> dict[str, list[float]]:
     users = [load.concurrency, filed.users] if load.concurrency else []
     isl = (lengths.isl_asked, lengths.isl.typical, filed.isl)
     osl = (lengths.osl_asked, lengths.osl.typical, filed.osl)
-    known = {"concurrency": users, "rate": [load.rate], "isl": isl, "osl": osl}
-    return {
-        name: [n for n in numbers if n and math.isfinite(n)] for name, numbers in known.items()
-    }
+    known: dict[str, Iterable[float | None]] = {
+        "concurrency": users, "rate": [load.rate], "isl": isl, "osl": osl,
+    }  # fmt: skip
+    return {name: [n for n in numbers if n and math.isfinite(n)] for name, numbers in known.items()}
 
 
 def _degrees_differ(

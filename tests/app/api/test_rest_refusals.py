@@ -25,7 +25,9 @@ def test_what_means_nothing_to_a_verb_or_a_load_is_refused_by_name(api):
 
 def test_a_trace_is_a_text_and_no_path(api):
     said = refused(api, "simulate", model=MODEL, trace="/etc/passwd")["message"]
-    assert said.startswith("trace = '/etc/passwd': give the text of a trace, not the name of a file")
+    assert said.startswith(
+        "trace = '/etc/passwd': give the text of a trace, not the name of a file"
+    )
 
 
 @pytest.mark.parametrize(
