@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Body as BodyOf
-from fastapi import FastAPI, File, Form, Query, Request, Response, UploadFile
+from fastapi import Depends, FastAPI, File, Form, Query, Request, Response, UploadFile
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError, WithJsonSchema
 from starlette.concurrency import run_in_threadpool
@@ -23,8 +23,9 @@ from app.api.examples import EXAMPLES, LINES, STUDIES
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
 from app.api.request_bounds import BoundedRequests, Bounds
 from app.api.uploads import Sent
+from app.question import literals
 from app.scenario import system_facts
-from genz_core.errors import RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError
 
 _MOST_FILES = 64
 _Text = Annotated[str, Query(max_length=bodies.LONGEST_NAME)]
@@ -81,6 +82,18 @@ class Health(BaseModel):
     version: str
 
 
+def _known_only(request: Request) -> None:
+    """Refuse a query parameter that the route of a request does not have.
+
+    Raises:
+        InvalidValue: its name, and those that there are.
+    """
+    known = [one.alias for one in request.scope["route"].dependant.query_params]
+    for name in (name for name in request.query_params if name not in known):
+        near = literals.did_you_mean(literals.near(name, known), known) if known else "it has none"
+        raise InvalidValue(f"{name[:60]!r} is not a parameter of {request.url.path[:60]}: {near}")
+
+
 def application(bounds: Bounds | None = None, answers: Answers | None = None) -> FastAPI:
     """The REST application.
 
@@ -99,6 +112,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     api = FastAPI(
         title="Ridgeline", version=version(), description=_ABOUT, lifespan=lifespan,
         responses=refused, redoc_url=None, docs_url=None, servers=[{"url": "/"}],
+        dependencies=[Depends(_known_only)],
     )  # fmt: skip
     _add_refusals(api, metrics)
     _add_questions(api, answers, metrics)

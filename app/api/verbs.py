@@ -24,6 +24,7 @@ from app.scenario import results
 from app.scenario.levers import phases_of
 from app.scenario.summary import operator_rows
 from genz_core.errors import InvalidValue
+from genz_core.limits import brief
 
 #: Limits of one answer: rows of a sweep, and requests of a simulation.
 MOST_SWEPT = 10_000
@@ -42,6 +43,11 @@ def sent(given: Mapping[str, Any]) -> dict[str, Any]:
 
     opened = dict(given)
     if (text := opened.pop("trace", None)) is not None:
+        if len(text.splitlines()) == 1 and not text.lstrip().startswith("{"):
+            raise InvalidValue(
+                f"trace = {brief(text)}: give the text of a trace, not the name of a file: a CSV "
+                "with the header arrival_s,input_tokens,output_tokens, or JSON lines"
+            )
         count = literals.value(PARAMETERS["requests"], str(given.get("requests") or 0))
         opened["trace"] = trace_file.parse(io.BytesIO(text.encode()), "trace", count)
     if "lengths" in opened:

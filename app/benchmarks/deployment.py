@@ -5,7 +5,8 @@ Facts that neither states are listed as missing: some are required for a price, 
 named assumption.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,11 +20,14 @@ from app.question.question import Question
 from app.question.validity import refuse_meaningless
 from app.scenario.pools import devices_of
 from app.scenario.scenario import Resolved, resolve
+from app.wording import quantities
 from genz_core.errors import InvalidValue, RidgelineError
 from profilers.serving_results import ServingMeasurement
 
 _OF_LOAD = ("concurrency", "rate", "isl", "osl", "length_ratio")
 _DEGREES = ("tp", "pp", "dp", "ep")
+#: Relative differences up to which a given length, or another number of a load, is the file's.
+_SAME_LENGTH, _SAME_LOAD = 0.1, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,10 @@ def deployment(
         partial,
         scenario=resolved.scenario,
         resolved=resolved,
-        differences=tuple(_differences(measurement, resolved, query.given)),
+        differences=(
+            *_differences(measurement, resolved, query.given),
+            *_load_differences(measurement, _stated_load(measurement, query)),
+        ),
         fillings=(*partial.fillings, *filled),
         missing=(*partial.missing, *unnamed),
     )
@@ -318,6 +325,40 @@ def _differences(
     if any(name in given for name in _DEGREES):
         _degrees_differ(measurement, resolved, differ)
     return found
+
+
+def _load_differences(
+    measurement: ServingMeasurement, given: Mapping[str, Any]
+) -> Iterator[Difference]:
+    """Contradictions between the load in the file and the one given.
+
+    Lengths may differ by `_SAME_LENGTH`, because tokenizers count differently.
+    """
+    for name, known in _loads_of_file(measurement).items():
+        value, tolerance = given.get(name), _SAME_LENGTH if name in ("isl", "osl") else _SAME_LOAD
+        if value and known and not any(math.isclose(value, n, rel_tol=tolerance) for n in known):
+            yield Difference(name, f"{value:,g}", f"{known[0]:,g}", "the file states it")
+    users, rate = measurement.load.concurrency, measurement.load.rate
+    if given.get("concurrency") and not users and rate and math.isfinite(rate):
+        words = f"concurrency {given['concurrency']:,g}"
+        yield Difference("load", words, quantities.request_rate(rate), "the file states it")
+    if given.get("rate") and users and not (rate and math.isfinite(rate)):
+        words = quantities.request_rate(given["rate"])
+        yield Difference("load", words, f"concurrency {users:,g}", "the file states it")
+
+
+def _loads_of_file(measurement: ServingMeasurement) -> dict[str, list[float]]:
+    """The numbers that the file states for each part of its load: asked for, counted and nominal;
+    the first is shown.
+    """
+    load, lengths, filed = measurement.load, measurement.lengths, load_of(measurement, {})
+    users = [load.concurrency, filed.users] if load.concurrency else []
+    isl = (lengths.isl_asked, lengths.isl.typical, filed.isl)
+    osl = (lengths.osl_asked, lengths.osl.typical, filed.osl)
+    known: dict[str, Iterable[float | None]] = {
+        "concurrency": users, "rate": [load.rate], "isl": isl, "osl": osl,
+    }  # fmt: skip
+    return {name: [n for n in numbers if n and math.isfinite(n)] for name, numbers in known.items()}
 
 
 def _degrees_differ(

@@ -53,6 +53,17 @@ def target(help: str) -> Any:
     return typer.Option(help=help, callback=writable_file)
 
 
+def refuse_beside(option: str, why: str, typed: Mapping[str, Any]) -> None:
+    """Refuse what was typed beside an option that leaves it no meaning.
+
+    Raises:
+        InvalidValue: the first such value.
+    """
+    for name in (name for name, value in typed.items() if value not in (None, "")):
+        what = f"the model {typed[name]}" if name == "model" else f"--{name.replace('_', '-')}"
+        raise InvalidValue(f"{what} has no effect beside {option}, {why}: leave it out")
+
+
 def measured_model(typed: str) -> dict[str, str]:
     """The fields of a run's model: the path of a file of this machine, or a name."""
     from app.scenario.local_files import model_source

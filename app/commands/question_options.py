@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from app.question.extras import extras_of, read_extras
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
+from app.question.question import SPLIT
 from app.question.verbs import VERBS, parameters_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def _canonical(name: str) -> str:
 #: Settings of a command that takes a question: aliases of its options are accepted.
 CONTEXT: dict[str, Any] = {"token_normalize_func": _canonical}
 _NUMBER, _NUMBERS = re.compile(r"\d+"), re.compile(r"[\d, ]+")
+#: Parameters that a measured file states, so that they have no default beside one.
+_OF_FILES = ("model", "system", "engine", *SPLIT, "batch", "concurrency", "isl", "osl")
 _METAVARS = {"whole": "INTEGER", "number": "NUMBER", "text": "TEXT", "list": "TEXT"}
 
 
@@ -120,6 +123,8 @@ def of_verb(verb: str, *, optional: bool = False) -> Callable[[Callable[..., Non
             }
             return Given({at: value for at, value in values.items() if value is not None})
 
+        if VERBS[verb].measured:  # the file states them
+            known |= {at: replace(known[at], default=None) for at in _OF_FILES if at in known}
         argument = "optional" if optional else "argument" if VERBS[verb].names_model else "option"
         options = list(_options(known, argument))
         lists = tuple(one.option for one in extras.values() if "numbers" in one.also)

@@ -45,6 +45,7 @@ UNITS: Mapping[str, str] = {
     **dict.fromkeys(("turns", "turn"), "turns"),
     **dict.fromkeys(("replicas", "replica"), "replicas"),
     **dict.fromkeys(("images", "image"), "images"),
+    "drafts": "draft_tokens",
     **dict.fromkeys(("adapters", "loras"), "lora_adapters"),
 }
 #: Words that only connect others.
@@ -58,6 +59,7 @@ FILLERS = frozenset(
         "versus", "between", "which", "model", "slo", "sla", "million", "mac", "studio", "macbook",
         "what's", "long", "latency", "goodput", "energy", "power", "draw", "rent", "speed", "fit",
         "fits", "average", "avg", "mean", "about", "approx", "length", "node", "@",
+        "make", "makes", "produce", "produces", "generate", "generates", "deliver", "delivers",
     )
 )  # fmt: skip
 #: Names of parameters that only a line knows, besides those that every interface takes.

@@ -12,6 +12,8 @@ from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS, brief
 
 _NUMBER = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(ki|mi|gi|k|m|g|b)?", re.I)
+#: The last digits of a number with a comma in it: "048" of "2,048".
+_TORN = re.compile(r"0\d+")
 _FACTORS = {
     "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9,
     "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30,
@@ -108,13 +110,19 @@ def values(one: Parameter, text: str) -> list[Any]:
     """Several values of a parameter: "1,2,4", "1:256:x2" (doubling) or "128:1024:128" (steps).
 
     Raises:
-        InvalidValue: a text that is neither, more values than an axis may have, or a value
-            outside the limits of the parameter.
+        InvalidValue: a text that is neither, more values than an axis may have, a number with
+            commas between its digits, or a value outside the limits of the parameter.
     """
     if one.numeric and ":" in text:
         first, last, step = _ends(one.name, text)
         return [one.checked(each) for each in stepped(one.name, first, last, step, one.kind)]
-    return [value(one, part) for part in words(text)] or [value(one, text)]
+    parts = words(text)
+    if one.numeric and (torn := next(filter(_TORN.fullmatch, parts[1:]), "")):
+        raise InvalidValue(
+            f"{one.name} = {brief(text)}: a comma separates values, and {torn} is none; write "
+            "numbers without separators, as 2048 or 2Ki"
+        )
+    return [value(one, part) for part in parts] or [value(one, text)]
 
 
 def of_range(one: Parameter, given: Mapping[str, Any]) -> list[Any]:

@@ -141,6 +141,7 @@ def canonical(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
             parameter.
     """
     values: dict[str, Any] = {}
+    typed: dict[str, str] = {}
     for typed_name, value in given.items():
         if value is None:
             continue
@@ -151,8 +152,9 @@ def canonical(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if name in LEFT_OUT[verb]:
             raise InvalidValue(refusal(verb, name))
         if name in values:
-            raise InvalidValue(f"{name} is given twice, once as {typed_name}: give it once")
-        values[name] = value
+            other = typed_name if typed[name] == name else typed[name]
+            raise InvalidValue(f"{name} is given twice, once as {other}: give it once")
+        values[name], typed[name] = value, typed_name
     return values
 
 
@@ -166,7 +168,7 @@ def read(one: Parameter, value: Any) -> Any:
         return literals.value(one, value)
     if isinstance(value, (np.generic, np.ndarray)) and not np.ndim(value):
         value = value.item()
-    if np.ndim(value) and (one.numeric or one.names == "system"):
+    if np.ndim(value) and (one.numeric or one.names in ("model", "system", "engine")):
         what = "number" if one.numeric else "name"
         raise InvalidValue(f"{one.name} = {brief(value)}: give one {what}")
     return one.checked(value)
@@ -197,7 +199,14 @@ def _check_loads(verb: str, given: list[str]) -> None:
 
 
 def _objects(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values given as objects instead of names; a list may be rows of lengths."""
+    """Values given as objects instead of names; a list may be rows of lengths.
+
+    Raises:
+        InvalidValue: a number or bytes in place of a name.
+    """
+    for name in _OBJECTS:
+        if isinstance(values.get(name), (bool, int, float, bytes)):
+            raise InvalidValue(f"{name} = {brief(values[name])}: give a name")
     return {
         name: values[name]
         for name in _OBJECTS

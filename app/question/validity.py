@@ -9,6 +9,7 @@ from app.question.question import STANDARD, Question
 from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, ONE_BY_ONE
 from genz_core.errors import InvalidValue
 from genz_core.serving.cache_tiers import TIERS
+from hardware_db.engine_versions import in_name
 
 #: Parameters of a prefill pool that do not create one by themselves.
 _OF_A_POOL = tuple(
@@ -77,6 +78,9 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
         for name in ("think_s", "think_spread"):
             if getattr(question, name):
                 yield f"{name} has no effect without a cache tier: give host_cache_gib"
+    if question.trace:
+        for name in _changed(question, ("isl", "osl")):
+            yield f"{name} does not apply to a trace, whose requests have lengths: leave it out"
     if verb == "simulate" and question.price and not tiers_of(question):
         yield "price does not apply to a simulation without cache tiers: leave it out"
     for name in NOT_OF_A_BATCH if static else NOT_UNDER_LOAD:
@@ -94,6 +98,11 @@ def _contradictions(q: Question) -> Iterator[str]:
     if not has_pool(q):
         for name in _changed(q, _OF_A_POOL):
             yield f"{name} without a prefill pool: name its system, or give prefill_workers"
+    version = in_name(q.engine)
+    if version and q.engine_version not in ("", version):
+        yield (
+            f"the engine is named {q.engine} and engine_version = {q.engine_version}: leave out one"
+        )
     if q.front_ends > 1 and q.router != "round_robin":
         yield f"front_ends = {q.front_ends} needs router = round_robin"
     if not q.lora_rank and q.lora_adapters != 1:

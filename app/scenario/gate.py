@@ -235,12 +235,15 @@ def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
 
 
 def _of_experts(resolved: Asking, split: Parallelism) -> dict[str, Any]:
-    """Whether each of `OF_EXPERTS` was given for a model without experts: booleans or arrays."""
+    """Whether each of `OF_EXPERTS`, or their offload, was given for a model without experts:
+    booleans or arrays.
+    """
     question = resolved.scenario
     stated = {
         name: np.asarray(getattr(split, name, getattr(question, name))) != getattr(STANDARD, name)
         for name in OF_EXPERTS
     }
+    stated["offload = experts"] = np.asarray(question.offload == "experts")
     if question.moe_tp is not None or split.moe_tp is not None:
         stated["ep"] = np.asarray(False)  # it follows from the other degrees
     if not any(np.any(values) for values in stated.values()) or has_experts(resolved.model):

@@ -98,6 +98,10 @@ def read(source: Path) -> list[Row]:
         with source.open(newline="", encoding="utf-8-sig") as handle:
             reader = csv.DictReader(handle)
             header = [name.strip() for name in reader.fieldnames or ()]
+            if len(header) == 1 and (sign := next(filter(header[0].count, ";\t|"), "")):
+                raise InvalidValue(
+                    f"{source} separates its columns with {sign!r}: write commas in their place"
+                )
             missing = [name for name in ("model", "system") if name not in header]
             if missing:
                 raise InvalidValue(
@@ -105,7 +109,9 @@ def read(source: Path) -> list[Row]:
                     "system, isl, osl, and one of batch, concurrency or rate"
                 )
             return [_stripped(row, at) for at, row in enumerate(reader, start=1)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise InvalidValue(f"{source} is not a text file: a points file is a CSV") from None
+    except (OSError, csv.Error) as error:
         raise InvalidValue(f"{source}: {file_problem(error)}") from None
 
 

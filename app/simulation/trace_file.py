@@ -204,7 +204,10 @@ class _Columns:
             self._understand(row)
         try:
             if "arrival_s" in self._keys:
-                self._arrival.append(self._time(row[self._keys["arrival_s"]]))
+                arrival = self._time(row[self._keys["arrival_s"]])
+                if arrival < 0:
+                    raise ValueError(f"arrival_s is {arrival:g}, but it must be at least 0")
+                self._arrival.append(arrival)
                 self._sharing(row)
             self._input.append(_tokens(row[self._keys["input_tokens"]]))
             self._output.append(_tokens(row[self._keys["output_tokens"]]))

@@ -138,7 +138,8 @@ def points_page() -> str:
     return (
         "# Points file\n\n" + _MADE + "A CSV, a configuration a row, for `ridgeline estimate "
         "--points FILE --output FILE`. Each row has `model`, `system`, `isl`, `osl` and one of "
-        "`batch`, `concurrency` and `rate`; an empty cell is the default. Columns that are not "
+        "`batch`, `concurrency` and `rate`; an empty cell is the default. Other parameters beside "
+        "`--points` are refused. Columns that are not "
         "listed are kept and named.\n\n| column | meaning |\n|---|---|\n" + rows
     )
 

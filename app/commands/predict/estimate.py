@@ -13,6 +13,8 @@ from app.answers.table import TableFormat, folded, render, to_json
 from app.commands import options as opt
 from app.commands.piped_json import PIPE, piped
 from app.commands.question_options import Given, of_verb
+from app.question.load import Load
+from app.question.parameters import names_of
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.models.degrees import other_count, parse_degrees, placed
@@ -29,7 +31,7 @@ def estimate(
         typer.Option(help='All parallelism degrees in one text, innermost first: "TP{4}_PP{2}".'),
     ] = "",
     points: Annotated[Path | None, typer.Option(help="Points file (CSV) to predict.")] = None,
-    output: Annotated[Path | None, opt.target("File for the predicted points.")] = None,
+    output: Annotated[Path | None, opt.target("CSV for the predicted rows.")] = None,
     prefill: Annotated[
         str,
         typer.Option(
@@ -47,15 +49,22 @@ def estimate(
     from app.scenario.scenario import resolve
 
     if points is not None:
-        _price_points(points, output)
+        typed = {**given, "parallel": parallel, "prefill": prefill, "decode": decode}
+        opt.refuse_beside("--points", "whose rows state their own", typed)
+        _price_points(points, output, form)
         return
+    if prefill or decode or given.get("model") == PIPE:
+        typed = {name: given.get(name) for name in names_of(Load)} | {"output": output}
+        opt.refuse_beside("a mixed step", "which states its own sequences", typed)
     if given.get("model") == PIPE:
         asked = given.ask("estimate", model="stated")
         _print_step(mixed_step.stated(piped("ops"), asked), form)
         return
     if "model" not in given:
         raise InvalidValue("name a model, or give a file with --points")
-    asked = given.ask("estimate", **_degrees(parallel))
+    degrees = _degrees(parallel)
+    opt.refuse_beside("--parallel", "which states the degrees", {k: given.get(k) for k in degrees})
+    asked = given.ask("estimate", **degrees)
     if prefill or decode:
         groups = mixed_step.parse_groups(prefill, decode)
         resolved = resolve(asked.question, asked.objects)
@@ -64,6 +73,7 @@ def estimate(
         return
     found = results.estimate(asked, on_error="status")
     results.refuse_alone(found)
+    opt.write_rows(output, found.rows)
     if isinstance(found, results.Estimate) and found.scalar:
         _print(found, form)
     else:
@@ -92,7 +102,7 @@ def _print_step(named: dict[str, Any], form: TableFormat) -> None:
     typer.echo(render(operators, form))
 
 
-def _price_points(points: Path, output: Path | None) -> None:
+def _price_points(points: Path, output: Path | None, form: TableFormat) -> None:
     """Price a points file; prints the rows, or writes them to `output`."""
     from app.scenario import points_file
     from app.scenario.local_files import sources
@@ -102,7 +112,8 @@ def _price_points(points: Path, output: Path | None) -> None:
     for sentence in unknown_columns(rows[0] if rows else ()):
         typer.echo(f"warning: {sentence}", err=True)
     if output is None:
-        typer.echo(render(points_file.price(rows, sources=sources), TableFormat.csv))
+        table = TableFormat.csv if form is TableFormat.text else form
+        typer.echo(render(points_file.price(rows, sources=sources), table))
         return
     with typer.progressbar(length=100, label="pricing", file=sys.stderr) as bar:
         progress: Callable[[int, int], None] = lambda done, of: bar.update(  # noqa: E731

@@ -73,10 +73,15 @@ def simulate(
 ) -> None:
     """Simulate individual requests: percentiles, queues, preemptions of a load or a trace."""
     if points is not None:
+        own = {"worth": worth or None, "forget": forget or None, "measured": measured}
+        own |= {"measured_tpot": measured_tpot or None, "requests_file": requests_file}
+        opt.refuse_beside("--points", "whose rows state their own", {**given, **own})
         _simulate_points(points, output, workers, cluster)
         return
     if "model" not in given:
         raise InvalidValue("name a model, or give a file with --points")
+    of_rows = {"output": output, "workers": workers or None, "cluster": cluster}
+    opt.refuse_beside("a single simulation", "which prints its figures", of_rows)
     target = opt.table_file(requests_file)
     if forget:
         _forget(given)
@@ -99,6 +104,10 @@ def run_and_print(
     _print(answer, form, {}, *(block for block in blocks if block))
     if target:
         write_requests(answer, target)
+    if answer.refused == answer.requests:
+        why = next((note for note in answer.run.notes if "refused" in note), "they were refused")
+        typer.echo(f"ridgeline: no request can be served: {why}", err=True)
+        raise typer.Exit(1)
 
 
 def _print(

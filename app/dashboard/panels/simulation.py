@@ -67,6 +67,7 @@ def query_of(scenario: Question, verb: str = "simulate") -> Query:
     }
     if scenario.kind == "trace":
         kept["trace"] = traces.keyed(scenario.requests or 0)[1]
+        kept = {name: value for name, value in kept.items() if name not in ("isl", "osl")}
     elif scenario.kind == "batch":
         kept["concurrency"] = scenario.batch
     return ask(verb, {"model": scenario.model} | kept)

@@ -23,6 +23,26 @@ def test_what_means_nothing_to_a_verb_or_a_load_is_refused_by_name(api):
     assert said.startswith("turns does not apply to a static batch: give a concurrency or a rate")
 
 
+def test_a_trace_is_a_text_and_no_path(api):
+    said = refused(api, "simulate", model=MODEL, trace="/etc/passwd")["message"]
+    assert said.startswith(
+        "trace = '/etc/passwd': give the text of a trace, not the name of a file"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/models?pattern=x", "'pattern' is not a parameter of /models: there are find"),
+        ("/systems?vendors=amd", "'vendors' is not a parameter of /systems: did you mean vendor?"),
+        ("/systems/h100?find=x", "'find' is not a parameter of /systems/h100: it has none"),
+    ],
+)
+def test_an_unknown_query_parameter_is_refused_by_name(api, path, words):
+    answer = api.get(path)
+    assert answer.status_code == 422 and answer.json()["error"]["message"] == words
+
+
 WRONG: list[dict[str, Any]] = [
     {"model": "meta-llama/Lama-3.1-8B"},
     {"model": MODEL, "system": "h1000"},

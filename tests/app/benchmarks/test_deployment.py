@@ -67,6 +67,31 @@ def test_where_file_and_reader_differ_both_are_named(read):
     assert "H100" in said["system"] and "H200" in said["system"]
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"concurrency": 4}, "concurrency: the scenario says 4, what ran 8"),
+        ({"isl": 4096}, "isl: the scenario says 4,096, what ran 1,024"),
+        ({"osl": 128}, "osl: the scenario says 128, what ran 1,024"),
+        ({"rate": 2.0}, "load: the scenario says 2 requests/s, what ran concurrency 8"),
+    ],
+)
+def test_a_load_that_the_file_contradicts_is_a_difference(read, given, words):
+    [difference] = deployment(read(RUN), {**HARDWARE, **given}).differences
+    assert words in str(difference)
+
+
+def test_a_load_that_is_the_files_is_none(read):
+    same = {"concurrency": 8, "isl": 1000, "osl": 1024}
+    assert not deployment(read(RUN), {**HARDWARE, **same}).differences
+    open_loop = read({**RUN, "request_rate": 0.1, "max_concurrency": None})
+    assert not deployment(open_loop, {**HARDWARE, "rate": 0.1}).differences
+    [difference] = deployment(open_loop, {**HARDWARE, "concurrency": 8}).differences
+    assert difference.field == "load" and difference.ran == "0.1 requests/s"
+    fewer = read({**RUN, "max_concurrency": 100})
+    assert not deployment(fewer, {**HARDWARE, "concurrency": 80}).differences
+
+
 def test_a_name_that_is_given_and_unknown_is_refused_with_near_ones(read):
     with pytest.raises(UnknownName, match="near"):
         deployment(read(RUN), {"system": "h101"})

@@ -102,6 +102,12 @@ def test_degrees_can_be_given_in_one_string():
     assert facts["devices"] == 4
 
 
+def test_the_rows_of_an_estimate_are_written(tmp_path):
+    run("estimate", "gpt2", "--batch", "1,2", "--output", str(tmp_path / "x.csv"))
+    rows = csv.DictReader((tmp_path / "x.csv").open())
+    assert [row["batch"] for row in rows] == ["1", "2"]
+
+
 def test_a_points_file_is_priced(tmp_path):
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("id,model,system,batch,isl,osl\na,gpt2,a100,1,10,5\nb,gpt3000,a100,1,10,5\n")

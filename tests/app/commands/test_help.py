@@ -36,3 +36,10 @@ def test_no_help_loses_words_in_brackets_to_markup():
 def test_the_ratio_of_lengths_is_printed_whole(command: str):
     printed = run(command, "--help").replace("│", " ").split()
     assert "from this share of isl and osl up to them; 1: equal lengths." in " ".join(printed)
+
+
+@pytest.mark.parametrize("command", ["compare", "guard", "watch"])
+def test_what_a_file_states_has_no_default_in_the_help(command: str):
+    options = {one.name: one for one in typer.main.get_command(cli).commands[command].params}  # type: ignore[attr-defined]
+    assert not any(options[name].show_default for name in ("system", "tp", "isl", "osl"))
+    assert options["lora_adapters"].show_default == "1"

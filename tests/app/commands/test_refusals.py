@@ -13,7 +13,7 @@ from app.cli import main
 from tests.app.pages import DECODE
 
 #: Labels of progress bars that were printed before the error.
-PROGRESS = ("measuring", "calibrating")
+PROGRESS = ("measuring", "calibrating", "simulating")
 Refused = Callable[[str], str]
 #: Invalid command lines, with words of the error of each.
 WRONG = {
@@ -43,7 +43,19 @@ WRONG = {
     "estimate gpt2 --colour red": "No such option: --colour",
     "estimate --points HERE": ": Is a directory",
     "estimate --points POINTS --output HERE": "folder",
+    "estimate --points BINARY": "is not a text file: a points file is a CSV",
+    "estimate --points SEMICOLONS": "separates its columns with ';': write commas",
+    "estimate gpt2 --points POINTS": "the model gpt2 has no effect beside --points",
+    "estimate --points POINTS --isl 8192": "--isl has no effect beside --points, whose rows state",
+    "estimate gpt2 --parallel TP{4} --tp 2": "--tp has no effect beside --parallel",
+    "estimate gpt2 --prefill 1x512 --isl 8": "--isl has no effect beside a mixed step",
+    "estimate gpt2 --decode 64x512 --output x.csv": "--output has no effect beside a mixed step",
     "estimate": "name a model",
+    "simulate gpt2 --points POINTS --output x.csv": "the model gpt2 has no effect beside --points",
+    "simulate --points HERE/none.csv --output HERE/x.csv": "none.csv: no such file",
+    "simulate --points POINTS": "name the file for the results with --output",
+    "simulate gpt2 --trace HERE/none.csv": "none.csv: no such file",
+    "simulate gpt2 --rate 1 --output x.csv": "--output has no effect beside a single simulation",
     "serve": "Missing argument 'model'; see `ridgeline serve --help`",
     "serve gpt2 --concurrency 0": "concurrency = 0: give a whole number from 1",
     "serve gpt2 --concurrency 1.5": "concurrency = 1.5: give a whole number",
@@ -134,11 +146,17 @@ def refused(
 ) -> Refused:
     """The error of an invalid command line.
 
-    HERE: a folder.  POINTS, PROMPTS, REPORT: a file of each kind.
+    HERE: a folder.  POINTS, PROMPTS, REPORT: a file of each kind.  SEMICOLONS, BINARY: no points
+    files.
     """
-    files = {name: tmp_path / f"{name.lower()}.csv" for name in ("POINTS", "REPORT")}
+    files = {
+        name: tmp_path / f"{name.lower()}.csv"
+        for name in ("POINTS", "REPORT", "SEMICOLONS", "BINARY")
+    }
     files |= {"PROMPTS": tmp_path / "prompts.txt", "HERE": tmp_path}
     files["POINTS"].write_text("model,system,batch,isl,osl\ngpt2,a100,1,10,5\n")
+    files["SEMICOLONS"].write_text("model;system;batch\ngpt2;a100;1\n")
+    files["BINARY"].write_bytes(b"\x7fELF\x84\xff")
     files["PROMPTS"].write_text("Hello\n")
     files["REPORT"].write_bytes(DECODE.read_bytes())
 

@@ -37,6 +37,14 @@ def test_the_documented_line_is_a_plan():
     assert any("meta-llama/Llama-3.1-70B" in note for note in line.notes), "what else it may be"
 
 
+def test_a_question_may_ask_what_a_deployment_makes():
+    asked = "How many tokens per second does gpt-oss-120b {} on one DGX Spark?"
+    for verb in ("make", "produce", "generate", "deliver"):
+        line = read(asked.format(verb)).understood()
+        assert (line.given["model"], line.given["system"]) == ("openai/gpt-oss-120b", "gb10")
+    assert read("llama-3.1-8b eagle 4 drafts").understood().given["draft_tokens"] == 4
+
+
 PARTS: dict[str, dict[str, Any]] = {
     "llama-3.1-8b": {"model": LLAMA},
     "h200": {"system": "h200-sxm-141gb"},

@@ -36,6 +36,17 @@ def test_what_is_no_number(text: str):
         literals.number(text)
 
 
+@pytest.mark.parametrize("text", ["2,048", "1,024,2,048", "1, 024", "131,072", "10,000"])
+def test_a_number_with_commas_is_no_list(text: str):
+    with pytest.raises(InvalidValue, match="write numbers without separators, as 2048 or 2Ki"):
+        literals.values(ISL, text)
+
+
+def test_zero_and_decimals_are_values_of_a_list():
+    assert literals.values(PARAMETERS["micro_batches"], "0,64,0") == [0, 64]
+    assert literals.values(RATE, "1,0.5") == [1.0, 0.5]
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_the_shortest_text_of_a_number_is_the_number(value: float):
     assert literals.number(repr(value)) == value

@@ -54,9 +54,17 @@ def test_other_names_mean_the_same():
 
 
 def test_one_parameter_is_given_once():
-    assert refusal("serve", concurrency=4, isl=1, input_len=2) == (
-        "isl is given twice, once as input_len: give it once"
-    )
+    words = "isl is given twice, once as input_len: give it once"
+    assert refusal("serve", concurrency=4, isl=1, input_len=2) == words
+    assert refusal("serve", concurrency=4, input_len=2, isl=1) == words
+
+
+def test_a_number_or_a_list_is_no_name():
+    with pytest.raises(InvalidValue, match=r"^model = 5: give a name$"):
+        ask("estimate", {"model": 5})
+    with pytest.raises(InvalidValue, match="give one name"):
+        ask("estimate", {"model": [MODEL, MODEL]})
+    assert refusal("estimate", system=5) == "system = 5: give a name"
 
 
 def test_an_unknown_name_says_which_are_near():

@@ -18,7 +18,7 @@ CONTRADICTIONS = [
     ({"speculation": "draft_model"}, "give its name as draft_model"),
     ({"speculation": "mtp", "draft_model": "x"}, "needs no draft model"),
     ({"prefix_hits": 0.5, "turns": 2}, "prefix_hits with a shared prompt or turns"),
-    ({"samples": 2, "beams": 2}, "cannot be combined: give one"),
+    ({"samples": 2, "beams": 2}, "samples and beams cannot be combined"),
     ({"turns": 2, "samples": 2}, "turns of a session follow one answer"),
     ({"prefix_tier": "host"}, "state what is found, with prefix_hits or turns"),
     ({"think_s": 1.0}, "give turns above 1"),
@@ -32,6 +32,10 @@ CONTRADICTIONS = [
     ({"trace": "a.csv", "turns": 2}, "a trace has lengths and sessions of its own"),
     ({"burst_start": True, "rate": 1.0}, "give a concurrency"),
     ({"prefill_tp": 2}, "prefill_tp without a prefill pool"),
+    (
+        {"engine": "vllm 0.9", "engine_version": "0.10.0"},
+        "the engine is named vllm 0.9 and engine_version = 0.10.0: leave out one",
+    ),
     ({"lora_adapters": 4}, "lora_adapters = 4 without a rank"),
 ]
 
@@ -48,6 +52,7 @@ def test_a_contradiction_is_refused_with_what_to_leave_out(given, words: str):
         {}, {"speculation": "mtp", "draft_tokens": 0}, {"draft_tokens": 0},
         {"turns": 4, "think_s": 1},
         {"rate": 1, "ramp_to": 2, "ramp_s": 60}, {"prefill_system": "h200", "prefill_tp": 2},
+        {"engine": "vllm 0.9", "engine_version": "0.9"},
         {"lora_rank": 8, "lora_adapters": 4}, {"concurrency": 4, "burst_start": True},
     ],
 )  # fmt: skip
@@ -83,6 +88,12 @@ def test_several_values_are_refused_as_one_is():
     with pytest.raises(InvalidValue, match="stream_interval does not apply to a static batch"):
         ask("estimate", given)
     assert ask("estimate", given, strict=False).arrays
+
+
+def test_the_lengths_of_a_trace_are_its_own():
+    for name in ("isl", "osl"):
+        with pytest.raises(InvalidValue, match=f"{name} does not apply to a trace"):
+            ask("simulate", {"model": MODEL, "trace": "a.csv", name: 300})
 
 
 def test_requests_are_those_of_a_burst_or_of_a_simulation():

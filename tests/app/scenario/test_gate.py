@@ -163,6 +163,11 @@ def test_what_only_experts_read_is_refused_of_a_dense_model_by_name(stated: dict
         simulate(ask("simulate", {"model": DENSE, "tp": 4, "concurrency": 2, **stated}))
 
 
+def test_the_experts_of_a_dense_model_cannot_be_moved_to_the_host():
+    with pytest.raises(InvalidValue, match=f"^offload = experts does not apply to {DENSE}"):
+        results.estimate(ask("estimate", {"model": DENSE, "offload": "experts"}))
+
+
 def test_what_only_experts_read_is_a_message_in_rows_of_a_dense_model_alone():
     given = {"model": [DENSE, EXPERTS], "tp": 4, "ep": [1, 4]}
     rows = sweep(ask("sweep", given)).columns

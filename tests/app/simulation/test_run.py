@@ -22,6 +22,8 @@ def simulated(**keywords: Any) -> Simulated:
     standard = {"model": LLAMA, "system": "h100", "concurrency": 8, "isl": 256, "osl": 32}
     if {"rate", "trace"} & set(keywords):
         del standard["concurrency"]
+    if "trace" in keywords:
+        del standard["isl"], standard["osl"]
     return simulate(ask("simulate", {**standard, **keywords}))
 
 

@@ -107,6 +107,7 @@ BAD = {
     "half a token": (HEADER + "0,5.5,3\n", "'5.5' is not a whole number"),
     "larger than any context": (HEADER + "0,1e12,3\n", "from 1 to 10,000,000"),
     "nan tokens": (HEADER + "0,nan,3\n", "'nan' is not a whole number"),
+    "an arrival before the start": (HEADER + "-1,5,3\n", "line 2: arrival_s is -1, but it must"),
     "nan arrival": (HEADER + "nan,5,3\n", "'nan' is not a finite number"),
     "endless arrival": (HEADER + "inf,5,3\n", "'inf' is not a finite number"),
     "words": (HEADER + "0,many,3\n", "line 2: could not convert"),
