@@ -147,18 +147,11 @@ def why_no_shape(model: Model, query: Query, engine: str = "") -> str:
     tried = [choices(query, name) or (1,) for name in DEGREES]
     tried[0] = choices(query, "tp") or _doublings(most)
     rows = [row for row in product(*tried) if math.prod(row[:3]) <= most]
-    reasons = {row: _undivided(model, query.question, *row) for row in rows}
+    reasons = {row: model.invalid(split(query.question, *row)) for row in rows}
     if rows and all(reasons.values()):
-        return reasons[rows[-1]]
+        return reasons[rows[-1]] or ""
     sayable = any(can_be_told(engine, *row) for row in rows if not reasons[row])
     return "" if sayable or not rows else f"{engine} has no options for these degrees"
-
-
-def _undivided(model: Model, question: Question, tp: int, pp: int, dp: int, ep: int) -> str:
-    """Why degrees cannot split a model, "" if they can."""
-    if experts_of(model) and tp * dp % ep:
-        return f"ep {ep} does not divide tp x dp = {tp * dp}"
-    return model.invalid(split(question, tp, pp, dp, ep)) or ""
 
 
 def split(question: Question, tp: Any, pp: Any, dp: Any, ep: Any) -> Parallelism:

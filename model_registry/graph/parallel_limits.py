@@ -118,10 +118,15 @@ def _exceeded(spec: ModelSpec, limits: list[SplitLimit], name: str, degree: int)
     if broken is None:
         return None
     fine = [d for d in range(1, _LARGEST_NEAR + 1) if all(limit.allows(d) for limit in here)]
+    near = _near(fine, degree)
+    return f"{name} {degree} does not divide {broken} of {spec.name}; nearest: {name} {near}"
+
+
+def _near(fine: list[int], degree: int) -> str:
+    """The possible degrees next to one that is not: "2 or 4"."""
     below = max((d for d in fine if d < degree), default=None)
     above = min((d for d in fine if d > degree), default=None)
-    near = " or ".join(str(d) for d in (below, above) if d is not None)
-    return f"{name} {degree} does not divide {broken} of {spec.name}; nearest: {name} {near}"
+    return " or ".join(str(d) for d in (below, above) if d is not None)
 
 
 def _experts_reason(
@@ -132,11 +137,11 @@ def _experts_reason(
     if not any(limit.degree == "ep" for limit in split_limits(spec)):
         return None
     ep, devices = int(degrees["ep"]), int(degrees["tp"] * degrees["dp"])
+    if devices % ep:
+        fine = [d for d in range(1, devices + 1) if devices % d == 0]
+        return f"ep {ep} does not divide tp x dp = {devices} devices; nearest: ep {_near(fine, ep)}"
     if ep * moe_tp != devices or moe_tp != int(moe_tp):
-        return (
-            f"moe_tp {moe_tp:g} x ep {ep} is not tp x dp = {devices} devices; "
-            f"ep must divide {devices}"
-        )
+        return f"moe_tp {moe_tp:g} x ep {ep} is not tp x dp = {devices} devices"
     return _uneven_experts(spec, limits, ep, int(degrees["redundant_experts"])) or _exceeded(
         spec, limits, "moe_tp", int(moe_tp)
     )

@@ -150,7 +150,11 @@ def test_a_new_type_of_block_brings_its_rule() -> None:
         ("meta-llama/Llama-3.1-8B", Parallelism(ep=0), "ep 0 is not a degree"),
         ("meta-llama/Llama-3.1-8B", Parallelism(dp=1.5), "dp 1.5 is not a degree"),
         ("mistralai/Mixtral-8x7B-v0.1", Parallelism(tp=16, ep=16), "16 .* 8 experts.* ep 8$"),
-        ("mistralai/Mixtral-8x7B-v0.1", Parallelism(tp=8, ep=3), "ep must divide 8$"),
+        (
+            "mistralai/Mixtral-8x7B-v0.1",
+            Parallelism(tp=8, ep=3),
+            "ep 3 does not divide tp x dp = 8 devices; nearest: ep 2 or 4$",
+        ),
         ("mistralai/Mixtral-8x7B-v0.1", Parallelism(tp=8, ep=4, moe_tp=4), "not tp x dp = 8"),
         ("Qwen/Qwen3-30B-A3B", Parallelism(tp=4, dp=128), "moe_tp 512 .* columns of an expert"),
     ],
@@ -179,5 +183,6 @@ def test_a_split_that_can_be_is_accepted(name: str, split: Parallelism) -> None:
 def test_experts_that_an_engine_pads_are_still_split_over_the_devices_that_there_are(ep: int):
     spec = built("deepseek-ai/DeepSeek-V3").spec
     reason = invalid_reason(spec, Parallelism(tp=8, ep=ep), frozenset({"experts"}))
-    assert reason and "is not tp x dp = 8 devices" in reason
+    near = {3: "2 or 4", 16: "8"}[ep]
+    assert reason == f"ep {ep} does not divide tp x dp = 8 devices; nearest: ep {near}"
     assert invalid_reason(spec, Parallelism(tp=8, ep=4), frozenset({"experts"})) is None
