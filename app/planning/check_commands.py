@@ -56,8 +56,7 @@ def benchmark(question: Question, model: str) -> str:
 def guard(family: Family, row: Mapping[str, float], model: str) -> str:
     """`ridgeline guard` for the benchmark's result; "" where there is no interval to judge by.
 
-    One of the replicas is priced, under its share of the load; all of them where prompts have
-    separate workers.
+    All replicas are priced, under the whole load, as the result states it.
     """
     pool = family.pool_of(row)
     of = family.evidence({name: np.array([value]) for name, value in row.items()}) if pool else None
@@ -71,8 +70,8 @@ def guard(family: Family, row: Mapping[str, float], model: str) -> str:
         words += [f"--{name}", str(int(row[name]))]
     if (limit := int(row["max_num_seqs"])) != family.resolved.engine.max_sequences:
         words += ["--max-num-seqs", str(limit)]
-    for name, value in ({"replicas": int(row["replicas"])} | pool if pool else {}).items():
+    replicas = int(row["replicas"])
+    for name, value in ({"replicas": replicas} | pool if pool or replicas > 1 else {}).items():
         words += [f"--{name.replace('_', '-')}", str(value)] if value else []
-    share = 1.0 if pool else row["replicas"]
-    words += [f"--{q.kind}", f"{demand.amount(q) / share:g}"]
+    words += [f"--{q.kind}", f"{demand.amount(q):g}"]
     return shlex.join(words)

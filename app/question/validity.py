@@ -9,7 +9,6 @@ from app.question.question import STANDARD, Question
 from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, ONE_BY_ONE
 from genz_core.errors import InvalidValue
 from genz_core.serving.cache_tiers import TIERS
-from hardware_db.engine_versions import in_name
 
 #: Parameters of a prefill pool that do not create one by themselves.
 _OF_A_POOL = tuple(
@@ -98,11 +97,14 @@ def _contradictions(q: Question) -> Iterator[str]:
     if not has_pool(q):
         for name in _changed(q, _OF_A_POOL):
             yield f"{name} without a prefill pool: name its system, or give prefill_workers"
-    version = in_name(q.engine)
-    if version and q.engine_version not in ("", version):
-        yield (
-            f"the engine is named {q.engine} and engine_version = {q.engine_version}: leave out one"
-        )
+    if q.engine_version:
+        from hardware_db.engine_versions import in_name  # late: it loads pydantic
+
+        if in_name(q.engine) not in ("", q.engine_version):
+            yield (
+                f"the engine is named {q.engine} and engine_version = {q.engine_version}: leave "
+                "out one"
+            )
     if q.front_ends > 1 and q.router != "round_robin":
         yield f"front_ends = {q.front_ends} needs router = round_robin"
     if not q.lora_rank and q.lora_adapters != 1:

@@ -50,7 +50,7 @@ def test_the_newest_entry_is_compared_and_what_is_better_is_no_regression():
     history = [earlier("import", "s", 1.0), earlier("import", "s", 4.0)]
     before = last_values(history, this_machine())
     assert change(TIME, before) == pytest.approx(-0.5)
-    assert "regression" not in page([TIME], before, 0.25)
+    assert "**regression**" not in page([TIME], before, 0.25)
 
 
 def test_a_history_is_read_as_it_was_written(tmp_path: Path):

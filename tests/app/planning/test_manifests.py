@@ -223,9 +223,8 @@ def test_the_guard_of_the_job_passes_what_was_predicted_and_fails_what_is_slower
     assert load[load.index("--base-url") + 1] == "http://vllm-qwen3-32b:8000"
     assert words[:3] == ["ridgeline", "guard", "plan.json"]
     replicas, rate = plan["replicas"], float(load[load.index("--request-rate") + 1])
-    assert replicas > 1 and float(words[words.index("--rate") + 1]) == pytest.approx(
-        rate / replicas
-    )
+    assert replicas > 1 and words[words.index("--replicas") + 1] == str(replicas)
+    assert float(words[words.index("--rate") + 1]) == pytest.approx(rate)
     for slower, outcome in ((1.0, 0), (3.0, 1)):
         path = tmp_path / "plan.json"
         path.write_text(json.dumps(_result(plan, rate, slower)))

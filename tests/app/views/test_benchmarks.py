@@ -88,7 +88,7 @@ def test_a_higher_level_holds_more_figures():
     app = pressed(page(VLLM, system="h100-sxm5-80gb"), "Predict")
 
     def inside(app: AppTest) -> int:
-        return int(words(app).partition(" figures with an interval")[0].split()[-3])
+        return int(words(app).partition(" figures lie inside")[0].split()[-3])
 
     before = inside(app)
     app = app.segmented_control("benchmark_level").set_value("99 %").run()

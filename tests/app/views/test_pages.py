@@ -384,7 +384,7 @@ def test_operators_are_not_said_to_take_more_than_their_step():
     app = opened("roofline", model="deepseek-ai/DeepSeek-V3", system="h200", tp=8, ep=8,
                  engine="sglang", overlap="two_batch", weights="fp8")  # fmt: skip
     (said,) = (text.value for text in app.markdown if "step takes" in text.value)
-    assert "of which" not in said and "what measured runs teach takes" in said
+    assert "of which" not in said and "the correction by measured runs subtracts" in said
     (usual,) = (text.value for text in shown("roofline").markdown if "step takes" in text.value)
     assert "of which the operators take" in usual
 
