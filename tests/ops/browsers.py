@@ -6,9 +6,8 @@ navigation or the next errand (`tests.ops.errands`: uploads, a simulation, a pla
 all browsers share (60 %), clicks a choice on the page (20 %) or opens a link with other inputs
 (20 %).  The first deck is used up completely, so that every page and every errand is tried.
 Two times are taken: until an action is drawn, and until the server has answered a rerun, from the
-request to the last message on the session's WebSocket.  A team's browsers run on other machines;
-here they share the cores with the server, so the command gives the server a higher priority where
-it may (as root).
+request to the last message on the session's WebSocket.  Both contain
+what the browsers compute on the cores that they share with the server.
 It prints its result as Markdown; `--write docs/operations.md` puts it into that document.
 """
 
@@ -61,8 +60,6 @@ _MOST_GROWTH = 1.0  # from the first pages to the end
 #: Bytes of the longest message that a run has ended.
 _LONGEST_END = 200
 _SIZE = {"width": 1400, "height": 900}  # the whole navigation
-#: A user without the right to it gets the server at the usual priority, with a warning in its log.
-_FIRST = ("nice", "-n", "-10")
 
 
 @dataclass(slots=True)
@@ -77,7 +74,6 @@ class Soak:
     first_bytes, warm_bytes, last_bytes: memory of the server after all have opened, once the first
     deck has been dealt, and at the end.
     load: processes that waited for a core before the start, on average over a minute.
-    niceness: of the server's process; the browsers have 0.
     """
 
     browsers: int
@@ -91,7 +87,6 @@ class Soak:
     load: float = field(default_factory=lambda: os.getloadavg()[0])
     answers: list[tuple[str, float]] = field(default_factory=list)
     warm_bytes: int = 0
-    niceness: int = 0
 
     def seconds(self, share: float) -> float:
         """The time within which that share of the actions ended [s]."""
@@ -130,7 +125,7 @@ class _Deck:
 
 def soak(server: Served, browsers: int, minutes: float, seed: int = 0) -> Soak:
     """Let real browsers use a server for some minutes, and until the first deck is used up."""
-    result = Soak(browsers, minutes, niceness=server.process.nice())
+    result = Soak(browsers, minutes)
     # In a thread, because playwright keeps an event loop in this one after tests in a browser.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(lambda: asyncio.run(_all(server, result, seed))).result()
@@ -357,8 +352,7 @@ def section(result: Soak) -> str:
     today = datetime.datetime.now(datetime.UTC).date()
     return (
         f"{result.browsers} Chromiums for {result.minutes:g} min on {os.cpu_count()} cores that "
-        f"they share with the server (niceness {result.niceness}; theirs 0) and others "
-        f"(load {result.load:.0f} before), {today}: "
+        f"they share with the server and others (load {result.load:.0f} before), {today}: "
         f"{len(result.waits):,} actions, half of them drawn "
         f"within {quantities.seconds(result.seconds(0.5))}, 95 % within "
         f"{quantities.seconds(result.seconds(0.95))}; the server "
@@ -398,7 +392,7 @@ def _quantiles(seconds: Sequence[float], what: str) -> dict[str, str]:
 def main() -> int:
     """Run the command; returns its exit code, 1 if a browser saw an error."""
     chosen = asked(str(__doc__), "browsers", 5)
-    with server_of_its_own("--shared", under=_FIRST) as server:
+    with server_of_its_own("--shared") as server:
         result = soak(server, chosen.browsers, chosen.minutes, chosen.seed)
     return reported(section(result), result.errors, chosen.write, MARKER, HEADING)
 

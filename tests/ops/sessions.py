@@ -188,14 +188,11 @@ def asked(description: str, visitors: str, how_many: int) -> argparse.Namespace:
 
 
 @contextlib.contextmanager
-def server_of_its_own(*options: str, under: Sequence[str] = ()) -> Iterator[Served]:
-    """A server with an empty data folder, which contacts no other host.
-
-    under: a command that starts it.
-    """
+def server_of_its_own(*options: str) -> Iterator[Served]:
+    """A server with an empty data folder, which contacts no other host."""
     with tempfile.TemporaryDirectory() as name:
         own = {"RIDGELINE_DATA": str(Path(name) / "data"), "HF_HUB_OFFLINE": "1"}
-        with served(Path(name), *options, under=under, environment=own) as server:
+        with served(Path(name), *options, environment=own) as server:
             yield server
 
 
