@@ -235,6 +235,7 @@ def era_facts(name: str, era: str) -> Era:
     return {found.id: found for found in engine_facts(name).eras}[era]
 
 
+@cache
 def prior_engine(name: str) -> EngineProfile:
     """The profile of an engine before any fit: its file with `engine_priors.yaml` in place of every
     fitted constant.

@@ -239,16 +239,18 @@ def rent_of(price: Any, system: System) -> float | None:
     Raises:
         InvalidValue: another text, or a rent that is not a number above 0.
     """
-    if isinstance(price, (int, float)):
-        return _usd(price)
-    pairs = price if isinstance(price, tuple) else [p.split("=") for p in price.split(",") if p]
-    for pair in pairs:
-        if len(pair) == 1:
-            return _usd(pair[0])
-        name, usd = pair
-        if hardware_db.load(name.strip()).slug == system.slug:
+    for name, usd in rents(price):
+        if not name or hardware_db.load(name).slug == system.slug:
             return _usd(usd)
     return None
+
+
+def rents(price: Any) -> list[tuple[str, Any]]:
+    """Pairs of a system's name, "" for any system, and its rent; price: as in `rent_of`."""
+    if isinstance(price, (int, float)):
+        return [("", price)]
+    pairs = price if isinstance(price, tuple) else [p.split("=") for p in price.split(",") if p]
+    return [("", *pair) if len(pair) == 1 else (pair[0].strip(), pair[1]) for pair in pairs]
 
 
 #: Per device-hour.

@@ -185,13 +185,14 @@ class Run:
         q, answers = self.question, self.simulation
         if q.kind != "rate" or q.day or q.ramp_to or self.queue_grows:
             return []
-        lasts, whole = float(np.nanmean(answers.e2e_s)), float(np.ptp(answers.arrival_s))
-        if lasts <= _SHORT * whole:
+        ended = answers.e2e_s[answers.ended]
+        whole = float(np.ptp(answers.arrival_s))
+        if not ended.size or not whole or (lasts := float(ended.mean())) <= _SHORT * whole:
             return []
         enough = math.ceil(len(answers.e2e_s) * lasts / (_SHORT * whole) / 1000.0) * 1000
         return [
             f"requests arrive for {quantities.seconds(whole)} and last "
-            f"{quantities.seconds(lasts)}, so its start and end lower the mean load; "
+            f"{quantities.seconds(lasts)}, so the run's start and end lower the mean load; "
             f"--requests {enough} is closer to the steady state"
         ]
 

@@ -163,17 +163,18 @@ class ServedLoads:
         return {int(at): sentence.format(most[at], users[at]) for at in found}
 
     def crowded(self, running: Array) -> dict[int, str]:
-        """A sentence for each rate at which all places are taken, [configs] -> [loads].
+        """A sentence for each rate at which nearly all places are taken.
 
         Prompts that come first leave decodes so little time that places fill up long before the
-        sustained rate. How long requests then wait for one depends on which of them end together.
+        sustained rate.  How long requests then wait for one depends on which of them end together.
+        running: requests, [configs].
         """
-        if self.traffic.rate_per_s is None or self.engine.mixed_steps:
+        if self.traffic.rate_per_s is None or self.pooled or self.engine.mixed_steps:
             return {}
         found = np.flatnonzero((running >= self.limit * _FEWER) & (self.status == "ok"))
         sentence = (
-            "prompts come first and leave decodes so little time that all {:,.0f} places are "
-            "taken; ttft_s leaves out the wait for one: simulate this load"
+            "prompts come first and leave decodes so little time that nearly all {:,.0f} places "
+            "are taken; ttft_s leaves out the wait for one: simulate this load"
         )
         return {int(at): sentence.format(self.limit[at]) for at in found}
 

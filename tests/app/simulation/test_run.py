@@ -58,6 +58,14 @@ def test_a_run_at_a_rate_that_is_short_against_its_requests_says_so(requests: in
     assert ("is closer to the steady state" in answer.to_dict()["message"]) is short
 
 
+@pytest.mark.parametrize("load", [{"requests": 1}, {"requests": 5, "isl": 120_000}])
+def test_a_run_of_one_request_or_of_refused_ones_is_not_called_short(load: dict[str, int]):
+    given = {"model": "meta-llama/Llama-3.1-70B", "tp": 2, "rate": 1.0, "osl": 4}
+    answer = simulated(**given, **load)
+    assert answer.refused == (5 if "isl" in load else 0)
+    assert "steady state" not in answer.to_dict()["message"]
+
+
 def test_the_repr_fits_a_terminal():
     text = repr(simulated(ttft_target_s=1.0))
     assert len(text.splitlines()) == 10 and "100 % meet the targets" in text
