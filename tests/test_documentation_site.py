@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import typer
 
+from app.answers.columns import COLUMNS
+from app.answers.figures import NUMBERS
 from app.cli import cli
 from app.question.parameters import PARAMETERS
 from app.question.verbs import VERBS, parameters_of
@@ -24,8 +26,8 @@ from tests.rules import for_every
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-REFERENCE = ("parameters", "commands", "python", "points-file", "run-files", "rest", "system-yaml",
-             "engine-yaml")  # fmt: skip
+REFERENCE = ("parameters", "columns", "commands", "python", "points-file", "run-files", "rest",
+             "system-yaml", "engine-yaml")  # fmt: skip
 #: PYTHONPATH for a program to run from this tree.
 PACKAGES = os.pathsep.join([str(ROOT), str(ROOT / "app" / "python")])
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -194,6 +196,18 @@ def test_the_page_of_parameters_has_every_one_with_its_help_limits_and_verbs(sit
         assert all(alias in plain for alias in one.aliases)
         assert all(verb in plain for verb in VERBS if name in parameters_of(verb))
     assert "not compare, calibrate, guard, watch: it is read from the measurement" in text
+
+
+def test_the_page_of_columns_has_every_result_column_with_its_unit_help_and_verbs(site: Path):
+    text = (site / "reference" / "columns.html").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"<tr>\s*<td><code>(\w+)</code></td>(.*?)</tr>", text, re.DOTALL))
+    assert {name for name in COLUMNS if name not in PARAMETERS or name in NUMBERS} <= set(rows)
+    for name, row in rows.items():
+        *shown, verbs = re.findall(r"<td>(.*?)</td>", row, re.DOTALL)
+        one = COLUMNS[name]
+        plain = [html.unescape(re.sub("<[^>]+>", "", cell)) for cell in shown]
+        assert plain[:2] == [one.head, one.unit] and plain[3] == one.help, name
+        assert verbs, name
 
 
 def test_the_reference_of_programs_names_every_verb_and_tool(site: Path):

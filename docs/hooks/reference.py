@@ -4,6 +4,7 @@ reference/commands.md       from the command line
 reference/python.md         from the docstrings of `ridgeline`
 reference/system-yaml.md    from the schema of a system's YAML, engine-yaml.md likewise
 reference/parameters.md     from the declarations of all parameters
+reference/columns.md        from the declarations of all result columns, and example answers
 reference/points-file.md    from the columns that a points file may have
 reference/run-files.md      from the presets of run files
 reference/rest.md           from the OpenAPI document of `ridgeline api` and the tools of `mcp`
@@ -46,6 +47,7 @@ def pages() -> dict[str, str]:
         "reference/commands.md": commands_page(),
         "reference/python.md": python_page(),
         "reference/parameters.md": _beside("parameters").parameters_page(_MADE),
+        "reference/columns.md": _beside("columns").columns_page(_MADE),
         "reference/points-file.md": points_page(),
         "reference/run-files.md": run_files_page(),
         "reference/rest.md": _beside("programs").programs_page(_MADE),

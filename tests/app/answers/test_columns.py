@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
-import ridgeline
 
 from app.answers.column import ends
 from app.answers.columns import COLUMNS
 from app.answers.latencies import LATENCIES
-from app.benchmarks.comparison import PERCENTS, RATES
 from app.dashboard import load_curves
-from app.fleets import report
-from app.planning import sweep_block
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
-from app.scaling.scale import shown_figures
-from app.scenario import points_file
 from app.scenario.setup import Setup
-from profilers.serving_results import LATENCIES as MEASURED
+from docs.hooks.columns import GIVEN
 
-LLAMA = "meta-llama/Llama-3.1-8B"
-READS = "BAAI/bge-large-en-v1.5"
 #: Name suffixes by unit; a statistic or an interval's end may precede or follow them.
 SUFFIXES: Mapping[str, str] = {
     "s": r"(?<!per)_s$|^seconds$|_seconds$",
@@ -41,76 +32,11 @@ SUFFIXES: Mapping[str, str] = {
 }
 
 
-def estimates() -> Iterator[str]:
-    yield from ridgeline.estimate(LLAMA, tp=[1, 2], dp=1, ep=1).rows[0]
-    yield from ridgeline.estimate(READS, isl=128).to_dict()
-    yield from ridgeline.estimate("Qwen/Qwen2.5-VL-7B-Instruct", images=1).to_dict()
-    yield from ridgeline.estimate("openai/whisper-large-v3", audio_seconds=10).to_dict()
-
-
-def loads() -> Iterator[str]:
-    yield from ridgeline.serve(LLAMA, concurrency=4).rows[0]
-    yield from ridgeline.serve(LLAMA, rate=1.0).rows[0]
-    yield from ridgeline.serve(READS, concurrency=4, isl=128, osl=1).rows[0]
-    yield from load_curves.curve(Setup(Question(engine="vllm")), "rate")
-
-
-def sweeps() -> Iterator[str]:
-    yield from ridgeline.sweep(LLAMA, batch=[1, 2], tp=[1, 2]).rows[0]
-    yield from ridgeline.sweep(READS, batch=[1, 2]).rows[0]
-    yield from (*sweep_block.COLUMNS, *sweep_block.BOUNDS_COLUMNS)
-
-
-def simulations() -> Iterator[str]:
-    found = ridgeline.simulate(LLAMA, concurrency=2, requests=4, isl=64, osl=8, ttft_target_s=1.0)
-    yield from (*found.to_dict(), *found.rows[0], *found.to_dataframe(), *found.over_time())
-    below = ridgeline.simulate(
-        LLAMA, rate=1, requests=4, isl=64, osl=8, turns=2, replicas=2, worth=True,
-        host_cache_gib=1, disk_cache_gib=2, remote_cache_gib=3,
-    )  # fmt: skip
-    yield from below.to_dict()
-    for rows in below.to_dict()["worth"].values():
-        yield from rows[0]
-
-
-def plans() -> Iterator[str]:
-    found = ridgeline.plan(
-        LLAMA, systems="h100", engine="vllm", rate=1.0, isl=64, osl=8, devices="1:1",
-        target="ttft_p95 < 5s", kind="aggregated", top=1,
-    )  # fmt: skip
-    yield from found.rows[0]
-
-
-def replicas() -> Iterator[str]:
-    load: dict[str, Any] = {"rate": 1.0, "requests": 4, "isl": 64, "osl": 8, "mtbf_h": 0}
-    yield from (row["figure"] for row in shown_figures(ridgeline.scale(LLAMA, **load)))
-    yield from ridgeline.availability(LLAMA, **load, share=50, lost=0).rows[0]
-
-
-def fleets() -> Iterator[str]:
-    one = {"name": "chat", "model": LLAMA, "rate": 1.0, "target": "tpot < 20ms"}
-    machines = [{"system": "h100", "devices": 1, "owned": True}]
-    question = {"engine": "vllm", "simulate": False}
-    found = ridgeline.fleet({"machines": machines, "question": question, "models": [one]})
-    yield from report.shown_rows(found.to_dict())[0]
-
-
-def results() -> Iterator[str]:
-    """Figures that measured results are compared by."""
-    for latency in MEASURED:
-        statistics = ("mean", *(f"p{percent:g}" for percent in PERCENTS))
-        yield from (f"{latency.removesuffix('_s')}_{what}_s" for what in statistics)
-    yield from RATES
-
-
-def points() -> Iterator[str]:
-    yield from points_file.COLUMNS
-
-
 @pytest.fixture(scope="module")
 def printed() -> dict[str, set[str]]:
-    verbs = (estimates, loads, sweeps, simulations, plans, replicas, fleets, results, points)
-    return {verb.__name__: set(verb()) for verb in verbs}
+    """Columns by the verb that gives them, and those of the load curves of a page."""
+    curve = load_curves.curve(Setup(Question(engine="vllm")), "rate")
+    return {**{verb: set(names()) for verb, names in GIVEN.items()}, "curve": set(curve)}
 
 
 def test_every_column_that_is_printed_is_declared(printed: dict[str, set[str]]):
@@ -118,8 +44,8 @@ def test_every_column_that_is_printed_is_declared(printed: dict[str, set[str]]):
     assert not any(unknown.values()), unknown
 
 
-def test_every_declared_column_is_printed_somewhere(printed: dict[str, set[str]]):
-    unused = set(COLUMNS).difference(PARAMETERS, *printed.values())
+def test_every_declared_column_is_given_by_a_verb(printed: dict[str, set[str]]):
+    unused = set(COLUMNS).difference(PARAMETERS, *(printed[verb] for verb in GIVEN))
     assert not unused
 
 
