@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 import typer
 
 from app.commands import add_command
+from app.commands.exit_codes import FAILED, REFUSED
 from genz_core.errors import RidgelineError, file_problem
 
 #: Module of `app.commands` of each command, in the order that --help lists them; each has a
@@ -136,7 +137,7 @@ def main() -> None:
         _refuse(_usage_sentence(error))
     except BrokenPipeError:
         sys.stderr.close()
-        raise SystemExit(1) from None
+        raise SystemExit(FAILED) from None
     except OSError as error:
         _refuse(f"{error.filename or 'a file'}: {file_problem(error)}")
     raise SystemExit(code)
@@ -146,7 +147,7 @@ def _usage_sentence(error: Any) -> str:
     """The sentence of a wrong option or argument; the help where a command was given nothing."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
-        raise SystemExit(2)
+        raise SystemExit(REFUSED)
     command = error.ctx.command_path if error.ctx else "ridgeline"
     sentence = " ".join(error.format_message().split())
     return f"{sentence.rstrip('.')}; see `{command} --help`"
@@ -154,7 +155,7 @@ def _usage_sentence(error: Any) -> str:
 
 def _refuse(sentence: str) -> NoReturn:
     sys.stderr.write(f"ridgeline: {sentence}\n")
-    raise SystemExit(2) from None
+    raise SystemExit(REFUSED) from None
 
 
 if __name__ == "__main__":

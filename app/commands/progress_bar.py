@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 
 import typer
 
+from app.commands.exit_codes import INTERRUPTED
 from genz_core.common.progress import Cancelled, Progress
-
-#: Exit code of a program ended by Ctrl-C, by the shells' convention.
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)

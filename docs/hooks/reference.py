@@ -1,6 +1,6 @@
 """Pages of the site that are made of the program itself while the site is built.
 
-reference/commands.md       from the command line
+reference/commands.md       from the command line and its exit codes
 reference/python.md         from the docstrings of `ridgeline`
 reference/system-yaml.md    from the schema of a system's YAML, engine-yaml.md likewise
 reference/parameters.md     from the declarations of all parameters
@@ -90,8 +90,16 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 
 def commands_page() -> str:
-    """Every command, its arguments and its options with their defaults."""
-    parts = ["# Commands\n\n", _MADE]
+    """The exit codes; every command, its arguments and its options with their defaults."""
+    from app.commands.exit_codes import MEANINGS
+
+    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in MEANINGS.items())
+    parts = [
+        f"# Commands\n\n{_MADE}## Exit codes\n\n| code | meaning |\n|---|---|\n{rows}\n"
+        "A server that a signal ends has the code of the signal, as a shell states it 130 for "
+        "Ctrl-C and 143 for SIGTERM; `ridgeline app` becomes Streamlit and has Streamlit's codes, "
+        "1 for Ctrl-C.\n\n"
+    ]
     for words, command in commands():
         if not words or command.hidden:
             continue

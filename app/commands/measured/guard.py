@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
+from app.commands.exit_codes import FAILED
 from app.commands.question_options import Extra, Given, of_verb
 
 
@@ -35,4 +36,4 @@ def guard(
     ]
     opt.show(json, document.of_guard(guarded, compared), "\n".join(words))
     if not guarded.passed:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)

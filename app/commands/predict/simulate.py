@@ -10,7 +10,8 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.progress_bar import INTERRUPTED, running
+from app.commands.exit_codes import FAILED, INTERRUPTED
+from app.commands.progress_bar import running
 from app.commands.question_options import Extra, Given, of_verb
 from app.question.question import LOADS
 from genz_core.errors import InvalidValue
@@ -107,7 +108,7 @@ def run_and_print(
     if answer.refused == answer.requests:
         why = next((note for note in answer.run.notes if "refused" in note), "they were refused")
         typer.echo(f"ridgeline: no request can be served: {why}", err=True)
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _print(

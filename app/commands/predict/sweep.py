@@ -8,7 +8,8 @@ import typer
 
 from app.answers.table import TableFormat, render
 from app.commands import options as opt
-from app.commands.progress_bar import INTERRUPTED, running
+from app.commands.exit_codes import INTERRUPTED
+from app.commands.progress_bar import running
 from app.commands.question_options import Extra, Given, of_verb
 from genz_core.errors import InvalidValue
 

@@ -33,10 +33,14 @@ def test_the_document_describes_every_verb(api):
         assert question["application/json"]["examples"]
 
 
-def test_the_page_of_the_documentation_lists_every_address(api):
+def test_the_page_of_the_documentation_lists_every_address_and_status(api):
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"`(?:GET |POST )?(/[a-zA-Z/.]+)`", page))
-    addresses = set(api.get("/openapi.json").json()["paths"])
+    paths = api.get("/openapi.json").json()["paths"]
+    addresses = set(paths)
+    statuses = {int(status) for status in re.findall(r"^\| (\d{3}) \|", page, re.MULTILINE)}
+    described = {int(status) for one in paths["/estimate"].values() for status in one["responses"]}
+    assert statuses == {*described, 405} - {200}  # no method of an address answers with 405
     assert addresses == {re.sub("NAME", "{name}", address) for address in listed} - {
         "/openapi.json"
     }
