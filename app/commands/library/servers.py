@@ -27,8 +27,8 @@ _SHORTEST_TOKEN = 16
 
 
 class Log(StrEnum):
-    """Whether a server writes a line per request to standard error; auto: if it serves other
-    machines.
+    """Whether a server writes a line per request to standard error; auto: if it serves
+    others.
     """
 
     auto = "auto"
@@ -42,7 +42,8 @@ class Log(StrEnum):
 LogOption = Annotated[
     Log,
     typer.Option(
-        help="Log each request on standard error; auto: only if other machines can connect."
+        help="Log each request on standard error; auto: if the dashboard is shared, or other "
+        "machines can connect to the API."
     ),
 ]
 
