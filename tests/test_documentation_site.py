@@ -98,6 +98,7 @@ def test_every_command_of_a_document_has_the_options_that_it_is_given(document: 
 def test_every_link_of_a_document_leads_to_a_file(document: Path):
     made = (
         "how-to/add-a-gpu.md",
+        "how-to/contribute.md",
         "latency-models.md",
         *(f"reference/{page}.md" for page in REFERENCE),
     )

@@ -299,6 +299,18 @@ def test_every_pinned_package_takes_the_first_release_of_the_oldest_python():
     assert read > len(pins) // 2
 
 
+def test_the_page_of_supported_versions_names_those_of_the_project():
+    page = (ROOT / "docs" / "supported.md").read_text(encoding="utf-8")
+    low, high = re.findall(r"Python (3\.\d+) to (3\.\d+) is required", page)[0]
+    allowed = [f"3.{minor}" for minor in range(int(low[2:]), int(high[2:]) + 1)]
+    required = SpecifierSet(PROJECT["requires-python"])
+    assert [f"3.{minor}" for minor in range(30) if required.contains(f"3.{minor}.1")] == allowed
+    stated = [line.rpartition(" :: ")[2] for line in PROJECT["classifiers"]]
+    tried = re.findall(r"3\.\d+", page.partition("is required")[2].partition("were tried")[0])
+    assert tried == [version for version in allowed if version in stated]
+    assert f"(tried: {', '.join(tried[:-1])} and {tried[-1]})" in " ".join(README.split())
+
+
 def test_the_readme_gives_two_commands_and_names_extras_that_exist():
     commands = re.findall(r"^python3 -m venv .*$", README, flags=re.MULTILINE)
     assert [line.rpartition("&& ")[2] for line in commands] == [

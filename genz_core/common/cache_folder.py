@@ -10,5 +10,5 @@ def cache_folder() -> Path:
     """$RIDGELINE_CACHE, or this program's part of the user's cache folder; it need not exist."""
     if chosen := os.environ.get("RIDGELINE_CACHE"):
         return Path(chosen)
-    base = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     return base / "ridgeline"
