@@ -5,7 +5,8 @@ browser the first answer, export, upload and measurement.
 
 The command runs unchanged, except for its own port, no browser, and no pip cache.  Missing packages
 are installed with the command that the page prints, and the program is restarted.  Prints the
-table; `--write` puts it into that document, and writes screenshots beside it.
+table; `--write` puts it into that document, and writes screenshots beside it.  Both show the Python
+of that command without the folder of the clone.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ ROOT = Path(__file__).parents[2]
 MARK = "<!-- python -m tests.browser.first_minutes --write docs/tour.md -->"
 #: The command that a page prints for missing packages, up to the end of its line.
 _HINT = re.compile(r"\S+ -m pip install [^\n]+")
+#: Replaces a text wherever a page shows it.
+_REPLACE = """([text, other]) => {
+    const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (nodes.nextNode()) {
+        nodes.currentNode.data = nodes.currentNode.data.replaceAll(text, other);
+    }
+}"""
 _SIZE = {"width": 1400, "height": 900}
 _PATIENCE_S = 900.0
 
@@ -182,9 +190,10 @@ def walked(stranger: Stranger, url: str) -> str:
     stranger.ask(f"first upload: {upload.question}", uploaded)
     camera = Camera(stranger.page)
     said = measured(Walk(stranger.page))
-    if stranger.stills:
-        camera.take("first-measurement")
     shown = re.sub(r"^\S+(?= -m pip)", ".venv/bin/python3", said)
+    if stranger.stills:
+        stranger.page.evaluate(_REPLACE, [said, shown])
+        camera.take("first-measurement")
     stranger.clock.step("first measurement asked for: page Measure", shown, camera.spent_s)
     return said if _HINT.search(said) else ""
 
