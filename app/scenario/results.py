@@ -114,6 +114,14 @@ class FiguresByName(ColumnTable):
         values = self.table[name]
         return values.tolist()[0] if self.scalar else values
 
+    def to_dict(self) -> dict[str, Any]:
+        """The figures of one configuration: a row of what the command prints with --json."""
+        if not self.scalar:
+            raise InvalidValue(
+                f"{len(self)} configurations have no single value: use to_dataframe()"
+            )
+        return self.table.row()
+
     def __dir__(self) -> list[str]:
         return [*object.__dir__(self), *self.table]
 
@@ -149,14 +157,6 @@ class Estimate(FiguresByName):
             for name, values in self.varied.items()
         }
         return Table({**figures.columns, **varied}, figures.length)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures of one configuration, as `ridgeline estimate --json` prints them."""
-        if not self.scalar:
-            raise InvalidValue(
-                f"{len(self)} configurations have no single value: use to_dataframe()"
-            )
-        return self.table.row()
 
     def operators(self, phase: str = "decode", config: int = 0) -> pd.DataFrame:
         """The operators of a "prefill" or "decode" step: counts, bound, prediction, interval."""

@@ -82,6 +82,13 @@ def test_a_trace_that_is_served_is_simulated(tmp_path: Path):
         ridgeline.serve(MODEL, trace=path, cp=2)
 
 
+def test_one_served_load_is_a_dictionary_and_several_are_a_frame():
+    one = ridgeline.serve(MODEL, concurrency=4)
+    assert one.to_dict() == one.rows[0]
+    with pytest.raises(InvalidValue, match="2 configurations have no single value"):
+        ridgeline.serve(MODEL, concurrency=[4, 8]).to_dict()
+
+
 def test_objects_files_and_names_stand_for_each_other(tmp_path: Path):
     import yaml
 
