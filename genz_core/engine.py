@@ -185,6 +185,8 @@ class EngineProfile:
     four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's, where
     the hardware multiplies in 4 bits.  expert_efficiency: likewise for experts with 4-bit weights,
     on any hardware.
+    vector_weights: packed weights that a compute unit unpacks and multiplies with one row per clock
+    in matrix-vector kernels; 0 where the engine has none.
     products: arithmetic type whose peak its products work against, where the system states one
     ("int8" for kernels that quantise activations themselves); "" for the type of the formats.
     moe_floor_s: least time of routing, permutation and grouped products of one layer.
@@ -255,6 +257,7 @@ class EngineProfile:
     attention_efficiency: float = 1.0
     four_bit_efficiency: float = 1.0
     expert_efficiency: float = 1.0
+    vector_weights: float = 0.0
     products: str = ""
     moe_floor_s: float = 10e-6
     expert_s: float = 0.03e-6
@@ -390,6 +393,7 @@ CONSTANTS = (
     EngineConstant("attention_efficiency", 0.05, 0.2, 0.2, era=0.3, most=0.1),
     EngineConstant("four_bit_efficiency", 0.5, era=0.3),
     EngineConstant("expert_efficiency", 0.5, era=0.3),
+    EngineConstant("vector_weights", 0.3, device=0.15, least=0.0, most=1.0),
     EngineConstant("host_request_s", 1.0, least=1e-4, most=1.6),
     EngineConstant("prompt_launch_s", 0.15, 0.2, 0.4, era=0.7, least=0.0),
 )

@@ -20,7 +20,7 @@ class NumberFormat:
     bits: per element, scales included.  compute: arithmetic type of a matrix product whose
     weights have this format (16 bit for weight-only formats).  source: origin of `bits`.
     cache: format of the KV cache that checkpoints in this format name, if one tool writes all of
-    them.
+    them.  also: type that kernels of some engines multiply in, quantising their inputs.
     """
 
     name: str
@@ -28,6 +28,7 @@ class NumberFormat:
     compute: str
     source: str
     cache: str = ""
+    also: str = ""
 
     @property
     def bytes(self) -> float:
@@ -45,6 +46,15 @@ _TERNARY = "BitNet b1.58 (arXiv:2504.12285): four weights packed in a byte, a sc
 _FP6 = "FP6-LLM (arXiv:2401.14112): e3m2, one 16-bit scale a channel; products in 16 bit"
 _GGML = "ggml block layouts, ggml-common.h: bytes of a block / elements of a block"
 _LLAMA_CPP = "llama.cpp tools/quantize README, Llama-3.1-8B: bits per weight of the mixture"
+
+
+def _blocks(name: str, bits: float, source: str) -> NumberFormat:
+    """A format of ggml.  Its products quantise their inputs to blocks of 8-bit integers.
+
+    Source: ggml-cuda/mmq.cuh (block_q8_1_mmq) and ggml-cpu/quants.c (vec_dot_type) of llama.cpp.
+    """
+    return NumberFormat(name, bits, "fp16", source, also="int8")
+
 
 _FORMATS = (
     NumberFormat("fp32", 32, "fp32", "IEEE 754"),
@@ -66,20 +76,20 @@ _FORMATS = (
     NumberFormat("ternary", 2, "bf16", _TERNARY),
     NumberFormat("fp6", 6, "bf16", _FP6),
     NumberFormat("mxfp6", 6 + 8 / 32, "fp8", _OCP),
-    NumberFormat("tq1_0", 54 * 8 / 256, "fp16", _GGML),
-    NumberFormat("tq2_0", 66 * 8 / 256, "fp16", _GGML),
+    _blocks("tq1_0", 54 * 8 / 256, _GGML),
+    _blocks("tq2_0", 66 * 8 / 256, _GGML),
     NumberFormat("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
     NumberFormat("mxfp4", 4 + 8 / 32, "bf16", _OCP),
     NumberFormat("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
-    NumberFormat("q4_0", 4.5, "fp16", _GGML),
-    NumberFormat("q4_1", 5.0, "fp16", _GGML),
-    NumberFormat("q5_0", 5.5, "fp16", _GGML),
-    NumberFormat("q5_1", 6.0, "fp16", _GGML),
-    NumberFormat("q8_0", 8.5, "fp16", _GGML),
-    NumberFormat("iq4_nl", 4.5, "fp16", _GGML),
-    NumberFormat("iq4_xs", 4.25, "fp16", _GGML),
+    _blocks("q4_0", 4.5, _GGML),
+    _blocks("q4_1", 5.0, _GGML),
+    _blocks("q5_0", 5.5, _GGML),
+    _blocks("q5_1", 6.0, _GGML),
+    _blocks("q8_0", 8.5, _GGML),
+    _blocks("iq4_nl", 4.5, _GGML),
+    _blocks("iq4_xs", 4.25, _GGML),
     *(
-        NumberFormat(name, bits, "fp16", _GGML)
+        _blocks(name, bits, _GGML)
         for name, bits in (
             *(("ggml_q2_k", 2.625), ("ggml_q3_k", 3.4375), ("ggml_q4_k", 4.5), ("ggml_q5_k", 5.5)),
             *(("iq1_s", 1.5625), ("iq1_m", 1.75), ("iq2_xxs", 2.0625), ("iq2_xs", 2.3125)),
@@ -87,15 +97,15 @@ _FORMATS = (
             *(("tq1_0", 1.6875), ("tq2_0", 2.0625)),
         )
     ),
-    NumberFormat("q2_k", 3.1593, "fp16", _LLAMA_CPP),
-    NumberFormat("q3_k_s", 3.6429, "fp16", _LLAMA_CPP),
-    NumberFormat("q3_k_m", 3.9960, "fp16", _LLAMA_CPP),
-    NumberFormat("q3_k_l", 4.2979, "fp16", _LLAMA_CPP),
-    NumberFormat("q4_k_s", 4.6672, "fp16", _LLAMA_CPP),
-    NumberFormat("q4_k_m", 4.8944, "fp16", _LLAMA_CPP),
-    NumberFormat("q5_k_s", 5.5704, "fp16", _LLAMA_CPP),
-    NumberFormat("q5_k_m", 5.7036, "fp16", _LLAMA_CPP),
-    NumberFormat("q6_k", 6.5633, "fp16", _LLAMA_CPP),
+    _blocks("q2_k", 3.1593, _LLAMA_CPP),
+    _blocks("q3_k_s", 3.6429, _LLAMA_CPP),
+    _blocks("q3_k_m", 3.9960, _LLAMA_CPP),
+    _blocks("q3_k_l", 4.2979, _LLAMA_CPP),
+    _blocks("q4_k_s", 4.6672, _LLAMA_CPP),
+    _blocks("q4_k_m", 4.8944, _LLAMA_CPP),
+    _blocks("q5_k_s", 5.5704, _LLAMA_CPP),
+    _blocks("q5_k_m", 5.7036, _LLAMA_CPP),
+    _blocks("q6_k", 6.5633, _LLAMA_CPP),
 )
 FORMATS: Mapping[str, NumberFormat] = {fmt.name: fmt for fmt in _FORMATS}
 

@@ -48,6 +48,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "attention_efficiency": ("attention_efficiency", 1.0),
     "four_bit_efficiency": ("four_bit_efficiency", 1.0),
     "expert_efficiency": ("expert_efficiency", 1.0),
+    "vector_weights": ("vector_weights", 1.0),
     "held_share": ("held_share", 1.0),
     "ahead_steps": ("ahead_steps", 1.0),
     "hand_over_steps": ("hand_over_steps", 1.0),
@@ -92,7 +93,7 @@ class OnCpu(BaseModel):
 
     def figures(self) -> dict[str, float | str]:
         """{field of `EngineProfile`: value} on CPUs, SI units."""
-        of_kernels = {name: 1.0 for name in _OF_KERNELS}
+        of_kernels = {name: 1.0 for name in _OF_KERNELS} | {"vector_weights": 0.0}
         stated = {
             field: getattr(self, key).value * unit
             for field, (key, unit) in _FIGURES.items()
@@ -279,6 +280,7 @@ class EngineRecord(BaseModel):
     attention_efficiency: Fact | None = None
     four_bit_efficiency: Fact | None = None
     expert_efficiency: Fact | None = None
+    vector_weights: Fact | None = None
     held_share: Fact | None = None
     ahead_steps: Fact | None = None
     hand_over_steps: Fact | None = None

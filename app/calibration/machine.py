@@ -38,6 +38,7 @@ _OF_OTHER_MACHINES = (
     "memory_efficiency",
     "attention_efficiency",
     "four_bit_efficiency",
+    "vector_weights",
     "products",
     "on_cpu",
 )

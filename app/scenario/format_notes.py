@@ -6,7 +6,7 @@ from contextlib import suppress
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import MissingSpec
 from genz_core.graphs import Model
-from genz_core.latency.roofline import arithmetic_of
+from genz_core.latency.roofline import fastest_of
 from genz_core.precision import bytes_of
 from genz_core.systems import System
 from genz_core.types import Parallelism, Step
@@ -23,7 +23,7 @@ def format_notes(model: Model, system: System) -> tuple[str, ...]:
 def _notes(model: Model, system: System) -> Iterator[str]:
     ops = model.graph(Step.decode(1.0, 1.0), Parallelism()).ops
     with suppress(MissingSpec):  # the price refuses a forced arithmetic that the system lacks
-        pairs = dict.fromkeys((op.weights, arithmetic_of(op, system)) for op in ops if op.weights)
+        pairs = dict.fromkeys((op.weights, fastest_of(op, system)) for op in ops if op.weights)
         for weights, runs in pairs:
             if bytes_of(weights) < _SIXTEEN_BIT <= bytes_of(runs):
                 yield (

@@ -23,6 +23,7 @@ _PLAIN = LatencyProfile(
     },
     note="typical constants; the system has no latency profile",
 )
+_SIXTEEN_BITS = 2.0
 _FOUR_BITS = 0.7  # bytes per weight below which a format is 4-bit with scales
 
 
@@ -81,6 +82,14 @@ class Conditions:
         if share == 1.0:
             return self.device
         return replace(self.device, memory_bytes_per_s=self.device.memory_bytes_per_s * share)
+
+    def vector_weights_per_s(self, op: Op) -> float:
+        """Weights that the engine's matrix-vector kernels multiply a second; 0 if it has none for
+        the format of `op`.
+        """
+        if self.alone or bytes_of(op.weights) >= _SIXTEEN_BITS:
+            return 0.0
+        return self.engine.vector_weights * self.device.compute_units * self.device.clock_hz
 
     def floor_s(self, kernels: int = 1) -> float | None:
         """Least time of `kernels` kernels in the engine's graphs [s]; None for kernels that run

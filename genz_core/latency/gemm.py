@@ -32,6 +32,8 @@ _SPLITS = np.array([1, 2, 4, 8, 16, 32], dtype=np.float64)
 _LEAST_K_PER_SPLIT = 128
 _OUTPUT_BYTES = 2.0
 _CHUNK = 4096  # shapes at a time, so that their tilings fit in a second-level cache
+#: Most rows of the kernels that multiply packed weights with vectors.
+MOST_VECTORS = 8.0
 _FEW = 64  # number of shapes whose tilings with every split fit in that cache
 
 
@@ -49,6 +51,7 @@ def gemm_time(
     quantized: bool = False,
     least_rows: int = 64,
     streamed: bool = False,
+    vector_weights_per_s: float = 0.0,
     floor_s: float | None = None,
 ) -> KernelTime:
     """Time of the product x[m, k] @ w[k, n] on one device [s].
@@ -65,6 +68,13 @@ def gemm_time(
     The best tile depends on t_compute alone, so it is chosen before the p-norm.  For a single row
     that is `streamed` the inner p-norm is a maximum.
 
+    Up to 8 rows of packed weights have a matrix-vector kernel where `vector_weights_per_s` is
+    given.  It unpacks each weight once and multiplies it with each row on the vector units::
+
+        t_compute = n k (2 + min(m, 8)) / 3 / vector_weights_per_s
+
+    More rows take at least that time.
+
     Args:
         m, n, k: rows (tokens), output features, input features; numbers or arrays [shapes] that
             broadcast.  m = 0 costs nothing.
@@ -79,10 +89,14 @@ def gemm_time(
             made for few rows (weight-only formats), 1 where there are matrix-vector kernels.
         streamed: a product of one row multiplies the weights as they come from memory, as on CPUs;
             more rows have them packed for the blocks of their kernel first.
+        vector_weights_per_s: weights that matrix-vector kernels unpack and multiply with one row a
+            second; 0 where an engine has none.
         floor_s: replaces `parameters.launch_s` (an engine's kernel floor under CUDA graphs).
 
     Source: tile and wave quantisation as in NVIDIA, "Matrix Multiplication Background User's
     Guide"; the p-norm of overlapping stages and the constants are fitted, see the profile.
+    Matrix-vector kernels: llama.cpp, ggml-cuda/mmvq.cuh (MMVQ_MAX_BATCH_SIZE is 8); the share of
+    unpacking from the throughput of one to eight rows of q4_0 in its pull request 15802.
     """
     stages = partial(
         _stages,
@@ -95,6 +109,7 @@ def gemm_time(
         quantized=quantized,
         least_rows=least_rows,
         streamed=streamed,
+        vector_weights_per_s=vector_weights_per_s,
     )
     return KernelTime(
         stages,
@@ -120,6 +135,7 @@ def _stages(
     quantized: bool,
     least_rows: int,
     streamed: bool,
+    vector_weights_per_s: float,
 ) -> Stages:
     """Stages of a product for every split of K, [splits, shapes]; m, n, k: [shapes]."""
     split = _SPLITS[:, None]
@@ -131,6 +147,11 @@ def _stages(
     )
     memory = _memory_s(m, n, k, weight_bytes, activation_bytes, device, parameters, warm_cache)
     k_loop = k_split * (parameters.k_step_s * max(activation_bytes, weight_bytes) / 128.0)
+    if vector_weights_per_s:
+        vector = n * k * (2.0 + np.minimum(m, MOST_VECTORS)) / (3.0 * vector_weights_per_s)
+        few = m <= MOST_VECTORS
+        compute = np.where(few, vector, np.maximum(compute, vector))
+        k_loop = np.where(few, 0.0, k_loop)
     body = p_norm(parameters.overlap, compute, memory[None, :])
     if streamed:
         body = np.where(m <= 1.0, np.maximum(compute, memory[None, :]), body)
@@ -229,6 +250,7 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "quantized": quantized,
         "least_rows": least_rows,
         "streamed": least_rows == 1 and plain,
+        "vector_weights_per_s": conditions.vector_weights_per_s(op),
         "floor_s": conditions.floor_s(2 if quantized else 1),
     }
 

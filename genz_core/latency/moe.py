@@ -10,6 +10,7 @@ import numpy as np
 from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
+from genz_core.latency.gemm import MOST_VECTORS
 from genz_core.latency.kernel_time import KernelTime, Stages
 from genz_core.latency.models import prices
 from genz_core.latency.numerics import p_norm
@@ -41,6 +42,7 @@ def moe_time(
     expert_s: float | None = None,
     at_random: bool = False,
     vectors: bool = False,
+    vector_weights_per_s: float = 0.0,
 ) -> KernelTime:
     """Time of the routed experts of one layer on one device [s].
 
@@ -70,6 +72,8 @@ def moe_time(
         at_random: each token chooses its experts at random, as in a model; a benchmark distributes
             rows evenly.
         vectors: the engine has matrix-vector kernels of experts.
+        vector_weights_per_s: weights that those kernels unpack and multiply a second, 0 for no
+            limit.  Up to 8 tokens run on them; more tokens take at least as long.
 
     Source: tile padding of grouped products, Gale et al., MegaBlocks (arXiv:2211.15841); the
     rows of an expert under random routing are binomial.  Matrix-vector kernels of experts: ggml's
@@ -85,6 +89,7 @@ def moe_time(
         expert_s=parameters.expert_s if expert_s is None else expert_s,
         at_random=at_random,
         vectors=vectors,
+        vector_weights_per_s=vector_weights_per_s,
     )
     return KernelTime(
         stages,
@@ -111,6 +116,7 @@ def _experts_stages(
     expert_s: float,
     at_random: bool,
     vectors: bool,
+    vector_weights_per_s: float,
 ) -> Stages:
     """Stages of the grouped products for each row tile, [tiles, shapes], and the surrounding
     passes.
@@ -134,8 +140,12 @@ def _experts_stages(
         active * size * weight_bytes / (parameters.memory_efficiency * device.memory_bytes_per_s)
     )
     stages = {"compute": compute, "memory": np.broadcast_to(stream / filling, compute.shape)}
+    one_row = 2.0 * size / (parameters.compute_efficiency * peak_flops_per_s)
+    if vector_weights_per_s:
+        one_row = np.maximum(one_row, size / vector_weights_per_s)
+        few = routed * np.minimum(1.0, MOST_VECTORS / np.maximum(tokens, 1e-9))
+        stages["compute"] = np.maximum(compute, few * size / vector_weights_per_s)
     if vectors:
-        one_row = 2.0 * size / (parameters.compute_efficiency * peak_flops_per_s)
         way = {"compute": routed * one_row, "memory": stream * np.maximum(routed / active, 1.0)}
         stages = {name: np.vstack([way[name], times]) for name, times in stages.items()}
     moved = parameters.permute_passes * routed + parameters.token_passes * tokens
@@ -217,4 +227,5 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "expert_s": None if conditions.alone else conditions.engine.expert_s,
         "at_random": not conditions.alone,
         "vectors": conditions.engine.thin_products,
+        "vector_weights_per_s": conditions.vector_weights_per_s(op),
     }

@@ -16,7 +16,7 @@ import numpy as np
 from genz_core.errors import MissingSpec
 from genz_core.graphs import Op
 from genz_core.latency.topology import Exchange, exchange_of, tiers
-from genz_core.precision import runnable
+from genz_core.precision import format_of, runnable
 from genz_core.symbolic.symbols import Symbol, number
 from genz_core.systems import System
 from genz_core.types import Array, Num
@@ -99,13 +99,24 @@ def multiplies_four_bits(op: Op, system: System) -> bool:
     return op.weights in ("nvfp4", "mxfp4") and "fp4" in system.peak_flops_per_s
 
 
+def fastest_of(op: Op, system: System) -> str:
+    """Arithmetic type that bounds `op`: its own, or int8 where kernels quantise its inputs as well.
+
+    Raises:
+        MissingSpec: see `arithmetic_of`.
+    """
+    own, peaks = arithmetic_of(op, system), system.peak_flops_per_s
+    also = format_of(op.weights).also if op.weights and not op.forced else ""
+    return also if peaks.get(also, 0.0) > peaks.get(own, 0.0) else own
+
+
 def peak_of(op: Op, system: System) -> float:
     """Dense peak that bounds `op`, at the highest known clock [FLOP/s].
 
     Raises:
         MissingSpec: the system states none for its arithmetic type.
     """
-    return system.peak(arithmetic_of(op, system)) * system.boost_factor
+    return system.peak(fastest_of(op, system)) * system.boost_factor
 
 
 def communication_s(op: Op, system: System) -> Array:

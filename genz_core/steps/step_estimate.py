@@ -17,7 +17,7 @@ from genz_core.common.short_repr import clipped, spans
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Graph, Op, picked
 from genz_core.latency import Explanation, Pricer
-from genz_core.latency.roofline import arithmetic_of
+from genz_core.latency.roofline import fastest_of
 from genz_core.systems import System
 from genz_core.types import Array, Places
 from genz_core.validity import stack
@@ -283,7 +283,7 @@ class StepEstimate:
             "flops": flops,
             "bytes": moved,
             "flops_per_byte": [f / b if b else 0.0 for f, b in zip(flops, moved, strict=True)],
-            "compute": [arithmetic_of(op, self.system) for op in ops],
+            "compute": [fastest_of(op, self.system) for op in ops],
             "bound_s": bound.tolist(),
             "predicted_s": seconds.tolist(),
             "share": (seconds / total).tolist(),

@@ -162,6 +162,7 @@ def test_a_release_older_than_the_device_is_refused_whatever_is_asked():
         ("fp8", "a100-sxm4-80gb", "bf16"), ("nvfp4", "h100-sxm5-80gb", "bf16"),
         ("mxfp4", "mi300x-192gb", "bf16"), ("fp8", "h100-sxm5-80gb", ""),
         ("nvfp4", "b200-sxm-180gb", ""), ("bf16", "a100-sxm4-80gb", ""),
+        ("q4_0", "rtx-4090", ""), ("q8_0", "m2-ultra-76core", "fp16"),
     ],
 )  # fmt: skip
 def test_weights_that_are_only_stored_in_their_format_are_named_once(weights, system, runs):

@@ -145,3 +145,35 @@ def test_one_row_that_is_streamed_takes_the_longer_of_memory_and_compute_and_mor
     moved = 2.0 * (4096 * 4096 + 2 * 4096) / device.memory_bytes_per_s / summed.memory_efficiency
     assert streamed[0] == pytest.approx(moved, rel=0.1) and streamed[0] < plain[0]
     assert streamed[1] == plain[1]
+
+
+# ------------------------------------------------------------------------------- vector kernels
+
+VECTOR_WEIGHTS_PER_S = 18.0 * 132 * 1.755e9
+Q4 = {"weight_bytes": 0.5625, "least_rows": 1, "floor_s": 0.0}
+
+
+def vectors(device, m, n, k):
+    return price(device, m, n, k, vector_weights_per_s=VECTOR_WEIGHTS_PER_S, **Q4)
+
+
+@given(st.integers(1, 40), st.integers(0, 5_000), features, features)
+def test_more_rows_of_packed_weights_never_take_less_time(device, m, more, n, k):
+    low, high = vectors(device, np.array([m, m + more]), n, k)
+    assert high >= low * (1 - 1e-12)
+
+
+@given(st.integers(1, 8), features, features)
+def test_a_vector_kernel_unpacks_each_weight_once_and_multiplies_it_with_each_row(device, m, n, k):
+    assert vectors(device, m, n, k) >= n * k * (2.0 + m) / 3.0 / VECTOR_WEIGHTS_PER_S
+
+
+def test_one_row_is_bound_by_unpacking_where_the_memory_is_fast_and_else_by_memory(device):
+    slow = dataclasses.replace(device, memory_bytes_per_s=device.memory_bytes_per_s / 100.0)
+    for memory, longest in ((device, "compute"), (slow, "memory")):
+        stages = gemm_time(
+            1.0, 14336.0, 4096.0, weight_bytes=0.5625, activation_bytes=2.0,
+            peak_flops_per_s=PEAK, device=memory, parameters=GemmParameters(), least_rows=1,
+            vector_weights_per_s=VECTOR_WEIGHTS_PER_S,
+        ).terms().stages  # fmt: skip
+        assert max(stages, key=lambda name: float(stages[name][0])) == longest

@@ -121,12 +121,12 @@ def test_random_routing_has_no_cliff_and_no_tokens_that_save_time(device, tokens
 LOCAL = {"peak_flops_per_s": 16e12}
 
 
-def local(device, tokens, vectors):
+def local(device, tokens, vectors, vector_weights_per_s=0.0):
     weak = replace(device, memory_bytes_per_s=546e9)
     kernel = moe_time(
         tokens, tokens * TOP_K, active(tokens), local_experts=EXPERTS, hidden=HIDDEN,
         intermediate=INTERMEDIATE, weight_bytes=0.5625, device=weak, parameters=MoeParameters(),
-        at_random=True, vectors=vectors, **LOCAL,
+        at_random=True, vectors=vectors, vector_weights_per_s=vector_weights_per_s, **LOCAL,
     )  # fmt: skip
     return kernel.terms(), float(kernel.seconds())
 
@@ -148,3 +148,13 @@ def test_vector_kernels_are_another_way_and_never_a_longer_one(device, tokens, m
 
 def test_many_rows_an_expert_read_its_weights_once_as_tiles_do(device):
     assert local(device, 4096.0, vectors=True)[1] == local(device, 4096.0, vectors=False)[1]
+
+
+@given(st.integers(1, 40), st.integers(1, 500))
+def test_unpacking_bounds_few_tokens_and_no_more_tokens_save_time(device, tokens, more):
+    rate = 1e11
+    seconds = local(device, float(tokens), vectors=True, vector_weights_per_s=rate)[1]
+    rows = min(tokens, 8) * TOP_K
+    assert seconds >= rows * 3.0 * HIDDEN * INTERMEDIATE / rate
+    after = local(device, float(tokens + more), vectors=True, vector_weights_per_s=rate)[1]
+    assert seconds <= after * (1 + 1e-9)

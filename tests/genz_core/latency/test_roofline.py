@@ -8,7 +8,7 @@ import pytest
 
 from genz_core import operators as op
 from genz_core.errors import MissingSpec
-from genz_core.latency.roofline import arithmetic_of, roofline
+from genz_core.latency.roofline import arithmetic_of, fastest_of, roofline
 from genz_core.latency.topology import tiers
 
 
@@ -32,6 +32,25 @@ def test_an_arithmetic_that_the_system_lacks_is_refused_where_it_was_forced(syst
         arithmetic_of(forced, system)
     old = replace(system, peak_flops_per_s={"fp16": 1e12})
     assert arithmetic_of(op.gemm("x", 1, 8, 8, op.Types(compute="bf16")), old) == "fp16"
+
+
+def test_blocks_of_integers_are_bound_by_the_integer_peak_where_it_is_higher(system):
+    """llama.cpp multiplies them in 8 bit; other weight-only formats need 16-bit products."""
+    peaks = {"bf16": 100e12, "int8": 400e12}
+    fast, equal = (replace(system, peak_flops_per_s={**peaks, "int8": peak})
+                   for peak in (400e12, 100e12))  # fmt: skip
+    block, awq, plain = (
+        op.gemm("x", 4096, 8192, 8192, op.Types(weights=name)) for name in ("q4_0", "int4", "bf16")
+    )
+    assert [fastest_of(product, fast) for product in (block, awq, plain)] == [
+        "int8",
+        "bf16",
+        "bf16",
+    ]
+    assert fastest_of(block, equal) == "bf16"
+    assert roofline(block, fast).compute_s == pytest.approx(roofline(plain, fast).compute_s / 4)
+    forced = op.gemm("x", 1, 8, 8, op.Types(weights="q4_0", compute="bf16"))
+    assert fastest_of(forced, fast) == "bf16"
 
 
 def test_a_ring_sends_twice_all_but_its_own_part(system):
