@@ -6,6 +6,8 @@ import ridgeline
 from typer.testing import CliRunner
 
 from app.cli import cli
+from app.decide import sensitivity_rows
+from app.decide.economics import economics
 from app.planning.sweep_result import sweep
 from app.question.query import ask
 from app.scenario import points_file, results
@@ -176,6 +178,52 @@ def test_what_only_experts_read_is_a_message_in_rows_of_a_dense_model_alone():
         model == DENSE and ep == 4 for model, ep in zip(rows["model"], rows["ep"], strict=True)
     ]
     assert said == stated and set(rows["status"]) == {"ok"}
+
+
+OTHER = "^price of h200 does not apply to h100-sxm5-80gb: name that system, or leave it out$"
+
+
+@pytest.mark.parametrize(
+    ("verb", "load"),
+    [("estimate", {}), ("serve", {"concurrency": 4}),
+     ("simulate", {"concurrency": 4, "turns": 2, "host_cache_gib": 50.0})],
+)  # fmt: skip
+def test_a_rent_of_another_system_is_refused_by_name(verb: str, load: dict):
+    given = {"model": DENSE, "system": "h100", "tp": 4, **load}
+    answer = {"estimate": results.estimate, "serve": results.serve, "simulate": simulate}[verb]
+    for price in ("h200=3", {"h200": 3.0}):
+        with pytest.raises(InvalidValue, match=OTHER):
+            answer(ask(verb, {**given, "price": price}))
+    for price in ("3", "h100=3", "h200=3,h100=2", {"h100": 2.5}):
+        answer(ask(verb, {**given, "price": price}))
+
+
+def test_the_rent_of_a_prefill_pools_system_applies():
+    pool = {
+        "concurrency": 4,
+        "tp": 4,
+        "prefill_tp": 4,
+        "prefill_system": "h200",
+        "prefill_workers": 1,
+    }
+    results.serve(ask("serve", {"model": DENSE, "system": "h100", "price": "h200=3", **pool}))
+
+
+@pytest.mark.parametrize("verb", ["economics", "sensitivity"])
+def test_decisions_refuse_what_means_nothing(verb: str):
+    answer = {"economics": economics, "sensitivity": sensitivity_rows.document}[verb]
+    with pytest.raises(InvalidValue, match=f"^ep does not apply to {DENSE}"):
+        answer(ask(verb, {"model": DENSE, "tp": 2, "ep": 2}))
+    if verb == "economics":
+        with pytest.raises(InvalidValue, match=OTHER):
+            answer(ask(verb, {"model": DENSE, "system": "h100", "price": "h200=3"}))
+
+
+def test_a_rent_of_another_system_is_a_message_in_rows_of_a_system_without_one():
+    given = {"model": DENSE, "system": ["h100", "h200"], "price": "h200=3", "batch": [1, 8]}
+    rows = sweep(ask("sweep", given)).columns
+    said = ["price of h200 does not apply" in words for words in rows["message"]]
+    assert said == [system == "h100" for system in rows["system"]] and set(said) == {True, False}
 
 
 @pytest.mark.parametrize(
