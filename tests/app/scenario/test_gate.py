@@ -1,5 +1,8 @@
 """What a model cannot run, and parameters that do not apply to it, at every interface."""
 
+import csv
+import math
+
 import numpy as np
 import pytest
 import ridgeline
@@ -12,6 +15,7 @@ from app.planning.sweep_result import sweep
 from app.question.query import ask
 from app.scenario import points_file, results
 from app.scenario.gate import context_complaint, nearest_lengths
+from app.scenario.intervals import COSTS
 from app.scenario.scenario import find_model, resolve
 from app.simulation.result import simulate
 from genz_core.errors import ContextTooLong, InvalidParallelism, InvalidValue, OutOfMemory
@@ -255,3 +259,30 @@ def test_recorded_requests_that_are_too_long_are_counted_in_a_note():
     trace = Requests([0.0, 1.0], [100, 5000], [5, 5])
     said = simulate(ask("simulate", {"model": SHORT, "trace": trace})).to_dict()["message"]
     assert "1 of 2 requests are longer than the model's 4,096 positions" in said
+
+
+@pytest.mark.parametrize("load", [{"batch": [1, 8]}, {"concurrency": [1, 8]}])
+def test_what_does_not_fit_has_times_and_neither_intervals_nor_costs(load: dict, tmp_path):
+    given = {"model": DENSE, "system": "h100", **load}
+    verb = results.estimate if "batch" in load else results.serve
+    alone = verb(ask(verb.__name__, given), "status").rows
+    swept = sweep(ask("sweep", given)).rows
+    name = next(iter(load))
+    path = tmp_path / "points.csv"
+    path.write_text(f"id,model,system,{name}\na,{DENSE},h100,1\n", encoding="utf-8")
+    points_file.price_file(path, path)
+    with path.open(encoding="utf-8") as file:
+        cells = list(csv.DictReader(file))
+    assert {"ttft_low_s", "output_tokens_per_s_high"} <= alone[0].keys() & cells[0].keys()
+    for row in (*alone, *swept, *cells):
+        assert row["status"] == "out_of_memory" and float(row["ttft_s"]) > 0.0
+        empty = [at for at in row if "_low" in at or "_high" in at or at in COSTS]
+        assert not row.get("not_validated")
+        assert all(row[at] in ("", None) or math.isnan(row[at]) for at in empty)
+
+
+def test_rows_that_fit_beside_rows_that_do_not_keep_their_intervals_and_costs():
+    rows = results.estimate(ask("estimate", {"model": DENSE, "tp": [1, 4]}), "status").rows
+    assert [row["status"] for row in rows] == ["out_of_memory", "ok"]
+    for name in ("ttft_low_s", "usd_per_million_tokens", "joules_per_token_high"):
+        assert [math.isnan(row[name]) for row in rows] == [True, False]
