@@ -225,7 +225,7 @@ def _latency(row: Mapping[str, Any], name: str) -> str:
 
 def _cost(row: Mapping[str, Any]) -> str:
     cost = row["usd_per_million_tokens"]
-    if cost is None:
+    if cost is None or math.isnan(cost):
         return "no price"
     low, high = row["usd_per_million_tokens_low"], row["usd_per_million_tokens_high"]
     trust = "" if math.isnan(low) else f" ({quantities.dollars(low)} to {quantities.dollars(high)})"

@@ -1,5 +1,6 @@
 """ridgeline serve: TTFT, TPOT and throughput under load."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,12 +43,13 @@ def serve(
 
         run_and_print(given.ask("simulate", trace=trace), form)
         return
-    served = results.serve(given.ask("serve"), on_error="status")
+    asked = given.ask("serve")
+    served = results.serve(asked, on_error="status")
     results.refuse_alone(served)
     rows = served.rows
     if not explain:
         if form in (TableFormat.text, TableFormat.markdown):
-            _print(rows, served.load, form)
+            _print(rows, served.load, asked.arrays, form)
         else:
             typer.echo(render(rows, form))
         return
@@ -63,16 +65,23 @@ def serve(
     opt.show(form, together, *blocks)
 
 
-def _print(rows: list[dict[str, Any]], load: str, form: TableFormat) -> None:
+def _print(
+    rows: list[dict[str, Any]], load: str, arrays: Mapping[str, Any], form: TableFormat
+) -> None:
     """Print a single load with one figure per line; several loads with one line each, and each note
     once below.
+
+    arrays: parameters with a value per load.
     """
     if len(rows) == 1:
         lines = [{"figure": name, "value": value} for name, value in folded(rows[0]).items()]
         typer.echo(render(lines, form))
         return
     shown = [folded(row) for row in rows]
-    brief = [{name: row[name] for name in (load, *_BRIEF) if name in row} for row in shown]
+    names = dict.fromkeys((load, *arrays, *_BRIEF))
+    values = ({name: float(each[at]) for name, each in arrays.items()} for at in range(len(rows)))
+    whole = [{**stated, **row} for stated, row in zip(values, shown, strict=True)]
+    brief = [{name: row[name] for name in names if name in row} for row in whole]
     typer.echo(render(brief, form))
     loads: dict[str, list[str]] = {}
     for row in rows:
