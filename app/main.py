@@ -49,7 +49,7 @@ pages = {
 #: page and the part of it that hold them now.
 MOVED: Mapping[str, tuple[str, str]] = {
     "reports": ("upload", ""),
-    "measured": ("upload", "Beside its prediction"),
+    "measured": ("upload", "Measured and predicted"),
     "benchmarks": ("upload", ""),
     "run": ("measure", "Run"),
     "calibrate": ("measure", "Calibrate"),

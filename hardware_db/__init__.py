@@ -24,6 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from genz_core.errors import InvalidValue
+from genz_core.limits import brief
 from genz_core.systems import System
 from hardware_db import mig, recipes, system_files, yaml_document
 from hardware_db.engine_files import (
@@ -122,12 +124,16 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
 
     Raises:
         UnknownSystem: no system has that name, or several fit; they or the near ones are listed.
-        InvalidValue: a document that does not fit the schema.
+        InvalidValue: a document that does not fit the schema, or an object of another type.
     """
     if isinstance(system, Mapping):
         return _with_constants(system_files.complete(system, "the system"))
     if isinstance(system, Path):
         return _with_constants(system_files.read(system))
+    if not isinstance(system, str):
+        raise InvalidValue(
+            f"system = {brief(system)}: give a name, a path or the content of a system's YAML"
+        )
     part = mig.parsed(system)
     device = part.device if part else system
     whole = _with_constants(system_files.find(device))

@@ -11,6 +11,7 @@ from typing import Any
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine, UnsupportedEngine
+from genz_core.limits import brief
 from genz_core.systems import System
 from hardware_db import engine_versions, recipes, yaml_document
 from hardware_db.data_folder import data_folder
@@ -81,6 +82,8 @@ def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> 
             names or the known versions are listed.
         InvalidValue: the user's file of that name is damaged.
     """
+    if not isinstance(name, str):
+        raise InvalidValue(f"engine = {brief(name)}: give a name")
     record, named = _named(name or GENERIC)
     version = version.strip() or named
     if version and not engine_versions.is_readable(version):

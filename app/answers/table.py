@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from app.answers.column import ends
 from app.answers.columns import COLUMNS
 from genz_core.common.cells import spreadsheet_cell
+from genz_core.workload import WITH_TIMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,9 +150,10 @@ def _is_constant(rows: Rows, name: str) -> bool:
 
 
 def folded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row for a reader: both ends of an interval in one cell, which says if there is none, and
-    bytes with their unit.
+    """A row for a reader: both ends of an interval in one cell, which says if there is none and is
+    empty for what cannot run, and bytes with their unit.
     """
+    runs = row.get("status") not in WITH_TIMES
     lows = {ends(name)[0]: name for name in row if ends(name)[0] in row and name in COLUMNS}
     dropped = {ends(name)[1] for name in lows.values()}
     if lows:
@@ -162,7 +164,7 @@ def folded(row: Mapping[str, Any]) -> dict[str, Any]:
             name = lows[key]
             high = row[ends(name)[1]]
             plain = name.removesuffix("_s") if COLUMNS[name].unit == "s" else name
-            shown[f"{plain} 80 %"] = _span(name, row[name], value, high)
+            shown[f"{plain} 80 %"] = _span(name, row[name], value, high) if runs else ""
         elif key not in dropped:
             amount = isinstance(value, float | int) and key in COLUMNS
             in_bytes = amount and COLUMNS[key].unit == "bytes"

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from app.question.extras import extras_of, read_extras
+from app.question.literals import two_or_one
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.question import SPLIT
@@ -81,6 +82,8 @@ class Given(dict[str, Any]):
     def ask(self, verb: str, **more: Any) -> Query:
         """The question for a verb; texts may name files of this machine.
 
+        A value that looks like one number and is read as two is noted on standard error.
+
         more: values that replace typed ones.
 
         Raises:
@@ -89,7 +92,11 @@ class Given(dict[str, Any]):
         from app.question.query import ask
         from app.scenario.local_files import sources
 
-        return ask(verb, {**self, **more}, sources)
+        query = ask(verb, {**self, **more}, sources)
+        for name, text in self.items():
+            if isinstance(text, str) and (said := two_or_one(PARAMETERS[name], text)):
+                typer.echo(f"ridgeline: note: {said}", err=True)
+        return query
 
 
 def of_verb(verb: str, *, optional: bool = False) -> Callable[[Callable[..., None]], Any]:

@@ -24,11 +24,16 @@ _TARGETS = (*(f"plan_{name}" for name in _BOUNDS), "plan_statistic", "plan_targe
 #: Keys that stated the kind of load, with its number under another key.
 _KINDS = ("asked", "load", "serving_loop", "plan_load", "sim_traffic", "sensitivity_load")
 _STATIC = ("Static batch", "Batch", "one batch at a time")
+#: Parts of pages under titles of earlier releases.
+_PARTS = {"Beside its prediction": "Measured and predicted"}
 _SAYS_NOTHING = ("none", "as decode", "", "Curves")
 
 
 def take() -> None:
     """Rewrite the address with present keys; called before any control is drawn."""
+    if part := _PARTS.get(st.query_params.get("part", "")):
+        st.query_params["part"] = part
+        st.rerun()
     old = (*OLD, *_TARGETS, *_KINDS)
     keys = [key for key in st.query_params if key in old or key.startswith(_RENT)]
     if st.query_params.get("compare_by") == "Pinned":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.measuring.best_runs import own_format, slug_of
+from app.measuring.best_runs import own_format, shipped_name, slug_of
 from app.planning.families import Family
 from app.planning.space import DEGREES
 from app.question.question import Question
@@ -49,7 +49,8 @@ def measured_loads(family: Family) -> tuple[MeasuredLoad, ...]:
     """The measured loads of a family: its model, system, engine and weight format."""
     if family.prefill is not None or family.speculation is not None:
         return ()
-    key = (family.question.model.casefold(), family.system.slug, family.resolved.engine.name)
+    resolved = family.resolved
+    key = (shipped_name(resolved.model.name), family.system.slug, resolved.engine.name)
     return tuple(
         one for weights, one in by_family().get(key, ()) if weights == family.formats["weights"]
     )
@@ -60,7 +61,7 @@ def by_family() -> Mapping[tuple[str, str, str], list[tuple[str, MeasuredLoad]]]
     """Every measured serving row with the format of its weights, by model, system and engine."""
     found: dict[tuple[str, str, str], list[tuple[str, MeasuredLoad]]] = {}
     for row in table("measurements", "serving"):
-        key = (row["model"].casefold(), slug_of(row["system"]), row["engine"])
+        key = (shipped_name(row["model"]), slug_of(row["system"]), row["engine"])
         weights = row["weights"] or own_format(row["model"])
         found.setdefault(key, []).append((weights, _of_row(row)))
     return found

@@ -9,9 +9,11 @@ import model_registry
 from genz_core.deployment import bulk_format
 from genz_core.errors import RidgelineError
 from hardware_db.tables import table
+from model_registry.finding.lookup import resolve_name
 
 #: Loads count as near up to this factor; a judgement.
 _NEAR = 1.5
+_WIDE = {"fp16": "bf16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +50,19 @@ def best_served(
 
 
 def best_step(
-    phase: str, model: str, system: str, devices: int, *, batch: float, tokens: float
-) -> Best | None:
+    phase: str, model: str, system: str, weights: str, devices: int,
+    *, batch: float, tokens: float,
+) -> Best | None:  # fmt: skip
     """The shortest published time of a prefill or a decode step near a size; None without any.
 
+    weights: format of most weights; the two of 16 bits are equally fast.
     tokens: of a prompt, or cached ones of each sequence.
     """
     rows = (
         row
         for row in table("measurements", "published")
-        if row["phase"] == phase and row["model"].casefold() == model.casefold()
+        if row["phase"] == phase and shipped_name(row["model"]) == shipped_name(model)
+        and _WIDE.get(row["weights"], row["weights"]) == _WIDE.get(weights, weights)
         and slug_of(row["system"]) == system and int(row["devices"] or 1) <= devices
         and int(float(row["batch"] or 1)) == batch and _near(_tokens(row), tokens)
     )  # fmt: skip
@@ -87,8 +92,9 @@ def _near(one: float, other: float) -> bool:
 
 @lru_cache(maxsize=64)
 def _of_model(model: str) -> tuple[Mapping[str, str], ...]:
-    key = model.casefold()
-    return tuple(row for row in table("measurements", "serving") if row["model"].casefold() == key)
+    name = shipped_name(model)
+    rows = table("measurements", "serving")
+    return tuple(row for row in rows if shipped_name(row["model"]) == name)
 
 
 @lru_cache(maxsize=128)
@@ -98,6 +104,18 @@ def slug_of(system: str) -> str:
         return hardware_db.load(system).slug
     except RidgelineError:
         return ""
+
+
+@lru_cache(maxsize=128)
+def shipped_name(model: str) -> str:
+    """The name of the shipped model that a name stands for; an unknown name is returned as it is.
+
+    Chat models and quantised copies have the name of the model whose architecture they share.
+    """
+    try:
+        return resolve_name(model).id
+    except RidgelineError:
+        return model
 
 
 @lru_cache(maxsize=128)

@@ -232,7 +232,8 @@ def _of_phase(compared: Compared, whole: Mapping[str, Any]) -> TimeReport:
     isl, osl, batch = (float(getattr(load, name)) for name in ("isl", "osl", "batch"))
     q = resolved.scenario
     best = best_step(
-        phase, resolved.model.name, resolved.system.slug, int(q.tp * q.pp * q.dp),
+        phase, resolved.model.name, resolved.system.slug, bulk_format(resolved.model),
+        int(q.tp * q.pp * q.dp),
         batch=batch, tokens=isl if phase == "prefill" else isl + osl / 2.0,
     )  # fmt: skip
     if best is not None:

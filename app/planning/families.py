@@ -20,12 +20,12 @@ from app.question.question import STANDARD, Question
 from app.scenario import drafting, served_rows, sharing
 from app.scenario.gate import context_complaint, experts_of
 from app.scenario.intervals import of_load
+from app.scenario.rents import rent_of
 from app.scenario.scenario import (
     Resolved,
     SystemSource,
     basis,
     find_system,
-    rent_of,
     resolve,
 )
 from genz_core.deployment import bulk_format

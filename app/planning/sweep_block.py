@@ -104,7 +104,8 @@ def _priced(
             raise found
         if bounds_only and _are_known(found):
             return table | _least(found, numbers, size)
-        return table | (_static if block.load == "batch" else _served)(found, numbers, size)
+        priced = (_static if block.load == "batch" else _served)(found, numbers, size)
+        return table | intervals.where_it_runs(priced, priced["status"])
     except RidgelineError as error:
         reason = {"status": error.code, "message": str(error)}
         return table | {name: _text(size, text) for name, text in reason.items()}

@@ -14,6 +14,9 @@ from genz_core.limits import LIMITS, brief
 _NUMBER = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(ki|mi|gi|k|m|g|b)?", re.I)
 #: The last digits of a number with a comma in it: "048" of "2,048".
 _TORN = re.compile(r"0\d+")
+#: Two values, the second much larger, that may be meant as one number: "1,100".
+_TWO_OR_ONE = re.compile(r"([1-9]\d{0,2}),(\d{3})")
+_MUCH_LARGER = 10
 _FACTORS = {
     "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9,
     "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30,
@@ -123,6 +126,18 @@ def values(one: Parameter, text: str) -> list[Any]:
             "numbers without separators, as 2048 or 2Ki"
         )
     return [value(one, part) for part in parts] or [value(one, text)]
+
+
+def two_or_one(one: Parameter, text: str) -> str:
+    """A sentence on a text that is read as two values and looks like one number; otherwise ""."""
+    match = _TWO_OR_ONE.fullmatch(text.strip()) if one.numeric else None
+    if match is None or int(match[2]) < _MUCH_LARGER * int(match[1]):
+        return ""
+    first, second = match.groups()
+    return (
+        f"{one.name} = {text.strip()} is two values, {first} and {second}; for one number write "
+        f'{first}{second}, for two without this note "{first}, {second}"'
+    )
 
 
 def of_range(one: Parameter, given: Mapping[str, Any]) -> list[Any]:

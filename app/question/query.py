@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.question import literals
+from app.question.objects import refuse_other_objects
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.question import LOADS, Question
@@ -171,6 +172,8 @@ def read(one: Parameter, value: Any) -> Any:
     if np.ndim(value) and (one.numeric or one.names in ("model", "system", "engine")):
         what = "number" if one.numeric else "name"
         raise InvalidValue(f"{one.name} = {brief(value)}: give one {what}")
+    if one.names and value is not None:
+        refuse_other_objects(one, value)
     return one.checked(value)
 
 
@@ -202,18 +205,18 @@ def _objects(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values given as objects instead of names; a list may be rows of lengths.
 
     Raises:
-        InvalidValue: a number or bytes in place of a name.
+        InvalidValue: an object in place of a name that stands for none.
     """
-    for name in _OBJECTS:
-        if isinstance(values.get(name), (bool, int, float, bytes)):
-            raise InvalidValue(f"{name} = {brief(values[name])}: give a name")
-    return {
+    objects = {
         name: values[name]
         for name in _OBJECTS
         if name in values
         and not isinstance(values[name], str)
         and (name == "lengths" or not _is_list(values[name]))
     }
+    for name, value in objects.items():
+        refuse_other_objects(PARAMETERS[name], value)
+    return objects
 
 
 def _name_of(value: Any) -> str:

@@ -1,5 +1,5 @@
 """Questions that a model cannot run on any number of devices, and parameters without meaning for
-it.
+it or for the system.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.question.question import STANDARD, Question
-from genz_core import Estimate
+from app.scenario.rents import rent_in_vain
+from genz_core import Estimate, System
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import ContextTooLong, InvalidParallelism, InvalidValue
 from genz_core.graphs import Model
@@ -27,13 +28,16 @@ _EXPERTS: ByIdentity[int] = ByIdentity()
 
 
 class Asking(Protocol):
-    """A question with the model that it names, such as `app.scenario.scenario.Resolved`."""
+    """A question with the model and the system that it names: `app.scenario.scenario.Resolved`."""
 
     @property
     def scenario(self) -> Question: ...
 
     @property
     def model(self) -> Model: ...
+
+    @property
+    def system(self) -> System: ...
 
 
 # ------------------------------------------------------------------------------- contexts
@@ -169,7 +173,7 @@ def _experts_of(model: Model) -> int:
 
 
 def meaningless_for(resolved: Asking) -> Iterator[str]:
-    """A sentence for each given parameter that has no meaning for the model."""
+    """A sentence for each given parameter that has no meaning for model and system."""
     yield from _meaningless(resolved, resolved.scenario.parallelism)
 
 
@@ -189,13 +193,15 @@ def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Arra
 
 
 def refuse_impossible(resolved: Asking) -> None:
-    """Refuse degrees that do not divide the model, and sequences beyond its positions, for verbs
-    whose figures have no status.
+    """Refuse degrees that do not divide the model, sequences beyond its positions, and parameters
+    without meaning, for verbs whose figures have no status.
 
     Raises:
+        InvalidValue: a parameter without meaning for the model and the system.
         InvalidParallelism: the degrees, and the near ones.
         ContextTooLong: the lengths, and the model's positions.
     """
+    refuse_meaningless_for(resolved)
     q, model = resolved.scenario, resolved.model
     if complaint := model.invalid(q.parallelism):
         raise InvalidParallelism(complaint)
@@ -205,7 +211,7 @@ def refuse_impossible(resolved: Asking) -> None:
 
 
 def refuse_meaningless_for(resolved: Asking, split: Parallelism | None = None) -> None:
-    """Refuse parameters without meaning for the model.
+    """Refuse parameters without meaning for the model and the system.
 
     split: degrees instead of the question's, numbers or arrays.
 
@@ -231,6 +237,8 @@ def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
             f"activations = {inputs} does not apply to {model.name} with {held} weights, whose "
             "matrix products take 16-bit inputs: choose other weights, or leave it out"
         ] = np.asarray(True)
+    if sentence := rent_in_vain(resolved.scenario, resolved.system):
+        found[sentence] = np.asarray(True)
     return found
 
 

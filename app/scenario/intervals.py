@@ -29,6 +29,7 @@ from genz_core.serving import Novelty, ServingEstimate
 from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Array, Num
+from genz_core.workload import WITH_TIMES
 from hardware_db.intervals import (
     Interval,
     kind_interval,
@@ -305,6 +306,24 @@ def token_costs(system: System, devices: Num, served: Mapping[str, Any]) -> dict
         whole = (value, value * rate / high, value * rate / low) if known else (None, None, None)
         found |= dict(zip((name, *ends(name)), whole, strict=True))
     return found
+
+
+def where_it_runs(columns: Mapping[str, Any], status: Any) -> dict[str, Any]:
+    """Columns without costs, energy and intervals in rows that cannot run and have only times.
+
+    status: reason codes, [rows].
+    """
+    runs = ~np.isin(np.asarray(status, dtype=str), WITH_TIMES)
+    if runs.all():
+        return dict(columns)
+    both = (end for name in columns for end in ends(name) if end in columns)
+    emptied = {
+        name: np.where(runs, columns[name], np.nan)
+        for name in {*both, *COSTS}
+        if columns.get(name) is not None
+    }
+    said = np.where(runs, columns.get("not_validated", ""), "")
+    return {**columns, **emptied, **({"not_validated": said} if "not_validated" in columns else {})}
 
 
 def latency(estimate: Estimate, name: str, config: int = 0) -> Ranged:

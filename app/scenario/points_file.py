@@ -190,6 +190,7 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     engine = told(resolved.engine, resolved.scenario, resolved.system)
     resolved = replace(resolved, engine=engine)
     figures = (_static if points[0].load == "batch" else _served)(resolved, arrays)
+    figures = intervals.where_it_runs(figures, figures["status"])
     timed = np.isin(figures["status"], _TIMED)
     said = zip(figures["message"], points, strict=True)
     cells = {

@@ -129,6 +129,14 @@ class FiguresByName(ColumnTable):
 # ------------------------------------------------------------------------------- static batches
 
 
+def _whole(varied: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of parameters, as integers where all of one are."""
+    return {
+        name: values.astype(int) if np.all(values == np.round(values)) else values
+        for name, values in varied.items()
+    }
+
+
 @dataclass(frozen=True, repr=False)
 class Estimate(FiguresByName):
     """A priced static batch.
@@ -152,11 +160,7 @@ class Estimate(FiguresByName):
         scenario's.
         """
         figures = summary.facts(self.resolved, self.engine_estimate)
-        varied = {
-            name: values.astype(int) if np.all(values == np.round(values)) else values
-            for name, values in self.varied.items()
-        }
-        return Table({**figures.columns, **varied}, figures.length)
+        return Table({**figures.columns, **_whole(self.varied)}, figures.length)
 
     def operators(self, phase: str = "decode", config: int = 0) -> pd.DataFrame:
         """The operators of a "prefill" or "decode" step: counts, bound, prediction, interval."""
@@ -225,7 +229,7 @@ def _latency(row: Mapping[str, Any], name: str) -> str:
 
 def _cost(row: Mapping[str, Any]) -> str:
     cost = row["usd_per_million_tokens"]
-    if cost is None:
+    if cost is None or math.isnan(cost):
         return "no price"
     low, high = row["usd_per_million_tokens_low"], row["usd_per_million_tokens_high"]
     trust = "" if math.isnan(low) else f" ({quantities.dollars(low)} to {quantities.dollars(high)})"
@@ -280,13 +284,15 @@ class Served(FiguresByName):
     load: str
     values: Any
     scalar: bool
+    varied: Mapping[str, Any]
     beyond: tuple[str, ...] = ()
 
     @cached_property
     def table(self) -> Table:
-        """The load, the figures and a message as columns."""
+        """The load, what else varies, the figures and a message as columns."""
         facts = (self.resolved, self.engine_estimate, self.load, self.values)
-        return served_rows.table(*facts, self.beyond)
+        figures = served_rows.table(*facts, self.beyond)
+        return Table({**figures.columns, **_whole(self.varied)}, figures.length)
 
     def __repr__(self) -> str:
         names = (self.load, "status", "ttft_s", "tpot_s", "output_tokens_per_s", "latency_s",
@@ -306,7 +312,8 @@ def serve(query: Query, on_error: OnError = "raise") -> Served:
     load = query.arrays.get(question.kind, getattr(question, question.kind))
     loads = np.broadcast_to(np.asarray(load, dtype=float), (query.size,))
     beyond = sharing.unmeasured(question)
-    found = Served(resolved, result, question.kind, loads, not query.arrays, beyond)
+    varied = {name: values for name, values in query.arrays.items() if name != question.kind}
+    found = Served(resolved, result, question.kind, loads, not query.arrays, varied, beyond)
     if on_error == "raise":
         _refuse(found)
     return found

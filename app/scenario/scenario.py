@@ -5,7 +5,6 @@ name is looked up among shipped ones and the user's own and opens no other file;
 name files pass `app.scenario.local_files.sources` to `app.question.query.ask`.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,12 +22,12 @@ from app.question.question import SPLIT, STANDARD, Question
 from app.scenario.format_notes import format_notes
 from app.scenario.gate import with_contexts
 from app.scenario.inputs import input_notes, reading
+from app.scenario.rents import rent_of
 from genz_core import EngineProfile, Estimate, System, Workload
 from genz_core.common.memo import ByIdentity
 from genz_core.deployment import as_server, deploy
 from genz_core.errors import InvalidValue
 from genz_core.graphs import Model
-from genz_core.limits import brief
 from genz_core.models.model_kinds import prompt_tokens
 from genz_core.serving.load_checks import real_lengths
 from genz_core.serving.options import Options
@@ -229,45 +228,6 @@ def moved(resolved: Resolved, system: System) -> Resolved:
         names &= {"chunk_tokens"}  # the others are those of a server
     engine = replace(resolved.engine, **{name: getattr(server, name) for name in names})
     return replace(resolved, system=system, engine=told(engine, question, system))
-
-
-def rent_of(price: Any, system: System) -> float | None:
-    """Rent of a device of a system [USD per hour] given by a question, None for none.
-
-    price: a number, or "3.5", or by system "h200=3.5,mi300x=2", or pairs of these.
-
-    Raises:
-        InvalidValue: another text, or a rent that is not a number above 0.
-    """
-    for name, usd in rents(price):
-        if not name or hardware_db.load(name).slug == system.slug:
-            return _usd(usd)
-    return None
-
-
-def rents(price: Any) -> list[tuple[str, Any]]:
-    """Pairs of a system's name, "" for any system, and its rent; price: as in `rent_of`."""
-    if isinstance(price, (int, float)):
-        return [("", price)]
-    pairs = price if isinstance(price, tuple) else [p.split("=") for p in price.split(",") if p]
-    return [("", *pair) if len(pair) == 1 else (pair[0].strip(), pair[1]) for pair in pairs]
-
-
-#: Per device-hour.
-_MOST_USD = 1_000_000
-
-
-def _usd(value: Any) -> float:
-    try:
-        usd = float(value)
-    except (TypeError, ValueError):
-        usd = math.nan
-    if not 0.0 < usd <= _MOST_USD:
-        raise InvalidValue(
-            f"price = {brief(value)}: give US dollars per hour, above 0 to {_MOST_USD:,}, as "
-            '"h200=3.5"'
-        )
-    return usd
 
 
 def basis(resolved: Resolved) -> str:

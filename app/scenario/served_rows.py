@@ -277,7 +277,8 @@ def columns(
     """Figures of every load as columns [loads].
 
     "status", each latency followed by the ends of its 80 % interval, "not_validated" (names of
-    latencies without one), the other figures, throughput with its interval.
+    latencies without one), the other figures, throughput with its interval; loads that cannot run
+    have no interval.
 
     closed: whether the loads are numbers of open requests; otherwise arrivals set the throughput
     that is sustained, so both ends equal it, and what an overloaded deployment serves has no
@@ -295,13 +296,14 @@ def columns(
         else dict.fromkeys(THROUGHPUT_ENDS, np.where(result.status == "ok", rate, np.nan))
     )
     rest = {name: _column(result, name) for name in others}
-    return {
+    every = {
         "status": result.status,
         **timed,
         **{n: one for n, one in rest.items() if n not in _BY_KIND or not np.all(np.isnan(one))},
         **trusted,
         **_of_tiers(result),
     }
+    return intervals.where_it_runs(every, result.status)
 
 
 def _of_tiers(result: ServingEstimate) -> dict[str, Array]:
@@ -332,7 +334,8 @@ def figures_of(
         read = real_lengths(Workload(1.0, load.isl, load.osl), load.length_ratio).isl
         each = 1.0 if generates(resolved.model) else np.asarray(read, dtype=float)
         billed = {n: each * figures[n] for n in ("output_tokens_per_s", *THROUGHPUT_ENDS)}
-        return intervals.token_costs(mean_device(resolved), result.devices, billed)
+        found = intervals.token_costs(mean_device(resolved), result.devices, billed)
+        return intervals.where_it_runs(found, result.status)
 
     return {
         "devices": np.broadcast_to(result.devices, result.status.shape).astype(int),

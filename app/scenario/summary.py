@@ -44,7 +44,8 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
         known = intervals.of_batch(result, of())
         timed = intervals.beside(latencies, known, intervals.bounds_of(result))
         served = {"output_tokens_per_s": tokens, **intervals.of_throughput(tokens, timed)}
-        return timed | served | intervals.token_costs(result.system, devices, served)
+        costs = intervals.token_costs(result.system, devices, served)
+        return intervals.where_it_runs(timed | served | costs, result.status)
 
     def with_ends(figures: Mapping[str, Any]) -> dict[str, Any]:
         """Figures, each followed by the ends of its interval, which are computed on first

@@ -17,6 +17,7 @@ from app.simulation import recorded_sessions, trace_file
 from app.simulation.trace_file import MOST_REQUESTS, SESSION_BLOCK, Trace
 from genz_core.common.progress import Cancel, never
 from genz_core.errors import InvalidValue
+from genz_core.limits import brief
 from genz_core.serving.simulation import Requests, draws
 from genz_core.types import Array
 
@@ -245,7 +246,13 @@ def _lengths(
     if q.lengths:
         known = measured is not None and not isinstance(measured, (str, Path))
         rows = measured if known else trace_file.read_lengths(_file("lengths", q.lengths, measured))
-        read, written = draws.resampled(count, np.asarray(rows, dtype=float), generator).T
+        try:
+            pairs = np.asarray(rows, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidValue(
+                f"lengths = {brief(rows)}: give a path, or rows of prompt and answer tokens"
+            ) from None
+        read, written = draws.resampled(count, pairs, generator).T
         return read, written
     if q.length_spread:
         pair = [
@@ -267,6 +274,8 @@ def _file(name: str, text: str, given: Any) -> Path:
     """The file named in a question, if its caller may open files."""
     if isinstance(given, Path):
         return given
+    if given is not None and not isinstance(given, str):
+        raise InvalidValue(f"{name} = {brief(given)}: give a path, or the requests")
     raise InvalidValue(
         f"{name} = {text[:60]!r}: this interface opens no files; give the rows instead"
     )

@@ -2,16 +2,16 @@
 
 import streamlit as st
 
-from app.dashboard.panels.beside_prediction import beside_prediction_panel
+from app.dashboard.panels.beside_prediction import TITLE, beside_prediction_panel
 from app.dashboard.panels.calibrate import calibrate_panel
 from app.dashboard.panels.compared_run import own_pricing
-from app.dashboard.panels.run import BESIDE, run_panel
+from app.dashboard.panels.run import run_panel
 from app.dashboard.panels.tune import show_tuning
 from app.dashboard.widgets import choose
 
 PARTS = {
     "Run": run_panel,
-    BESIDE: lambda: beside_prediction_panel(own_pricing),
+    TITLE: lambda: beside_prediction_panel(own_pricing),
     "Calibrate": calibrate_panel,
     "Tune a server": show_tuning,
 }

@@ -21,7 +21,6 @@ from genz_core.models.speculative import Speculation, SpeculativeModel, speculat
 from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.options import Options
 from genz_core.steps.step_estimate import StepEstimate
-from genz_core.systems import Link
 from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
 from genz_core.workload import decode_step, mixed
 
@@ -82,11 +81,6 @@ class Transfer:
                 "s: give a bandwidth above 0 and a latency of at least 0"
             )
 
-    @classmethod
-    def over(cls, link: Link, *, layer_wise: bool = False) -> Transfer:
-        """A transfer over a tier of interconnect of the prefill workers."""
-        return cls(link.bytes_per_s, link.latency_s, layer_wise)
-
 
 @dataclass(frozen=True, slots=True)
 class Disaggregation:
@@ -113,15 +107,12 @@ class Disaggregation:
                 "decode: use one format for both"
             )
 
-    def transfer_s(self, decode: ServingPool, tokens: Num) -> Array:
-        """Time to send a prompt's cache after the prompt has been read, [prompts].
+    def busy_s(self, decode: ServingPool, tokens: Num) -> Array:
+        """Time during which the link of a prefill worker sends a prompt's cache after the prompt
+        has been read, [prompts].
 
         The fuller device decides, among senders and among receivers.
         """
-        return self.busy_s(decode, tokens) + self.transfer.latency_s
-
-    def busy_s(self, decode: ServingPool, tokens: Num) -> Array:
-        """The part of `transfer_s` during which the link of a prefill worker is busy."""
         sizes = [cache_bytes(pool, tokens) for pool in (self.prefill, decode)]
         whole = np.maximum(*sizes) / self.transfer.bytes_per_s
         if not self.transfer.layer_wise:

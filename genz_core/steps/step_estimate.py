@@ -258,12 +258,6 @@ class StepEstimate:
         mean_s: Array = np.einsum("okc,kc->oc", each.reshape(len(each), nodes, -1), weights)
         return mean_s
 
-    def bounds(self, config: int = 0) -> list[str]:
-        """The bottleneck of each operator in one configuration, [ops]: the resource (including its
-        inefficiency) that takes the most time, or "overhead" for its launch.
-        """
-        return _bounds({name: part[:, config] for name, part in self.parts().items()})
-
     def table(self, config: int = 0) -> dict[str, list[object]]:
         """Table of the operators in one configuration: {column: values [ops]}.
 
@@ -293,7 +287,11 @@ class StepEstimate:
 
 
 def _bounds(parts: Mapping[str, Array]) -> list[str]:
-    """`StepEstimate.bounds` of the parts of each operator's time, [ops] each."""
+    """The bottleneck of each operator: the resource (including its inefficiency) that takes most
+    of its time, or "overhead" for its launch.
+
+    parts: of each operator's time, [ops] each.
+    """
     names = (*_BEYOND, "overhead")
     shares = [parts[resource] + parts[beyond] for resource, beyond in _BEYOND.items()]
     return [names[at] for at in np.argmax(np.stack([*shares, parts["launch"]]), axis=0)]

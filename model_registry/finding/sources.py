@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from genz_core.errors import InvalidValue, UnknownModel, file_problem
+from genz_core.limits import brief
 from model_registry.finding.catalog import shipped_model, shipped_models
 from model_registry.finding.gguf import MAGIC
 from model_registry.finding.gguf_config import gguf_config
@@ -59,7 +60,7 @@ def find_checkpoint(
 
     Raises:
         UnknownModel: no such name or file; near names are listed.
-        InvalidValue: a file that is not a config.json.
+        InvalidValue: a file that is not a config.json, or an object of another type.
     """
     if isinstance(source, HubModel):
         checkpoint = _of_file(_fetched(source.id), source.id)
@@ -67,8 +68,12 @@ def find_checkpoint(
         checkpoint = _of_config(source, "uploaded model")
     elif isinstance(source, Path):
         checkpoint = _of_file(_config_file(source))
-    else:
+    elif isinstance(source, str):
         checkpoint = _of_name(source)
+    else:
+        raise InvalidValue(
+            f"model = {brief(source)}: give a name, a path or the content of a config.json"
+        )
     return checkpoint if quant is None else replace(checkpoint, quant=json_object(quant))
 
 

@@ -49,18 +49,6 @@ class Percentiles:
         return self.at.get(50.0)
 
     @property
-    def p90(self) -> float | None:
-        return self.at.get(90.0)
-
-    @property
-    def p95(self) -> float | None:
-        return self.at.get(95.0)
-
-    @property
-    def p99(self) -> float | None:
-        return self.at.get(99.0)
-
-    @property
     def typical(self) -> float | None:
         """The mean, or the median where there is no mean."""
         return self.mean if self.mean is not None else self.p50

@@ -20,7 +20,7 @@ PARTS = {
     "compare": ("Figures", "Breakdown", "Memory"),
     "plan": ("Economics",),
     "chip_lab": ("Sensitivity", "Ridge", "Needed hardware", "Study", "Uneven experts"),
-    "measure": ("Beside its prediction", "Calibrate", "Tune a server"),
+    "measure": ("Measured and predicted", "Calibrate", "Tune a server"),
     "library": ("Models", "Modules"),
 }
 HIDDEN = [(path, part) for path, parts in PARTS.items() for part in parts]

@@ -13,7 +13,7 @@ import model_registry
 from genz_core.engine import EngineProfile
 from genz_core.serving import Traffic, serve
 from genz_core.serving.simulation import Requests, simulate
-from genz_core.serving.simulation.draws import poisson_arrivals
+from genz_core.serving.simulation.draws import bursty_arrivals
 from genz_core.serving.simulation.step_price import RankWork
 from genz_core.serving.simulation.step_tables import StepTables
 from genz_core.types import Parallelism, Workload
@@ -79,7 +79,7 @@ def test_short_prompts_are_launched_where_several_share_a_step(small, h100):
     """One prompt of 260 tokens fits into a graph of 512 beside the decodes; two do not."""
     engine, isl, osl, count = replace(LAUNCHED, graph_tokens=512), 260, 200, 6000
     draws = np.random.default_rng(0)
-    arrivals = poisson_arrivals(count, 70.0, draws)
+    arrivals = bursty_arrivals(count, 70.0, 1.0, draws)
     lengths = (draws.integers(round(0.8 * most), most + 1, count) for most in (isl, osl))
     requests, rate = Requests(arrivals, *lengths), count / float(arrivals[-1])
     traffic = Traffic(float(isl), float(osl), rate_per_s=rate, length_ratio=0.8)

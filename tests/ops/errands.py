@@ -67,7 +67,7 @@ async def _look(page: Any) -> None:
 
 ERRANDS = (
     Errand("a trace to Upload", "upload", _bring(_TRACE), _CHART),
-    Errand("a trace beside its prediction", "upload?part=Beside+its+prediction", _bring(_TRACE),
+    Errand("a trace beside its prediction", "upload?part=Measured+and+predicted", _bring(_TRACE),
            _CHART),
     Errand(
         "a result to Upload", "upload?model=meta-llama/Llama-3.1-405B&system=h200&tp=8",

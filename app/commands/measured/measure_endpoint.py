@@ -12,6 +12,7 @@ from app.commands import options as opt
 from app.commands.measured.import_ import print_results
 from app.commands.progress_bar import running
 from app.commands.question_options import Given, takes
+from app.question.question import STANDARD
 from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ Remote = Annotated[
 ]
 
 
-@takes(concurrency=None, rate=None, requests=None, isl=128, osl=64, seed=0)
+@takes(
+    concurrency=None, rate=None, requests=None, isl=STANDARD.isl, osl=STANDARD.osl, seed=0
+)  # fmt: skip
 def endpoint(
     address: Address,
     load: Given,

@@ -10,14 +10,15 @@ from app.commands import options as opt
 from app.commands.measured.measure_endpoint import Address, ServedModel, Timeout
 from app.commands.progress_bar import running
 from app.commands.question_options import Given, takes
-from app.question.question import Question
+from app.question.question import STANDARD, Question
 from genz_core.common.progress import part
 from genz_core.errors import InvalidValue
 
 
 @takes(
-    "concurrency", concurrency="1,2,4,8", requests=None, isl=1024, osl=128, length_ratio=0.8, seed=0
-)
+    "concurrency", concurrency="1,2,4,8", requests=None, isl=STANDARD.isl, osl=STANDARD.osl,
+    length_ratio=0.8, seed=0,
+)  # fmt: skip
 def serving(
     address: Address,
     load: Given,
@@ -71,7 +72,10 @@ def own_server(
     output: Annotated[Path | None, opt.target("Markdown file for the table.")] = None,
     json: opt.Json = False,
 ) -> None:
-    """Measure transformers' own server on this machine and compare it with its simulation."""
+    """Measure transformers' own server on this machine and compare it with its simulation.
+
+    Its requests are short by default, because a CPU answers them.
+    """
     from app.calibration import own_server as comparison
     from app.calibration import own_server_document as document
     from profilers.collect.serving.own_server import ServerSettings

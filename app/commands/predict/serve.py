@@ -1,5 +1,6 @@
 """ridgeline serve: TTFT, TPOT and throughput under load."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,12 +43,13 @@ def serve(
 
         run_and_print(given.ask("simulate", trace=trace), form)
         return
-    served = results.serve(given.ask("serve"), on_error="status")
+    asked = given.ask("serve")
+    served = results.serve(asked, on_error="status")
     results.refuse_alone(served)
     rows = served.rows
     if not explain:
         if form in (TableFormat.text, TableFormat.markdown):
-            _print(rows, served.load, form)
+            _print(rows, (served.load, *served.varied), form)
         else:
             typer.echo(render(rows, form))
         return
@@ -63,21 +65,26 @@ def serve(
     opt.show(form, together, *blocks)
 
 
-def _print(rows: list[dict[str, Any]], load: str, form: TableFormat) -> None:
+def _print(rows: list[dict[str, Any]], varied: Sequence[str], form: TableFormat) -> None:
     """Print a single load with one figure per line; several loads with one line each, and each note
     once below.
+
+    varied: the load, and the parameters with several values.
     """
     if len(rows) == 1:
         lines = [{"figure": name, "value": value} for name, value in folded(rows[0]).items()]
         typer.echo(render(lines, form))
         return
+    names = (*varied, *_BRIEF)
     shown = [folded(row) for row in rows]
-    brief = [{name: row[name] for name in (load, *_BRIEF) if name in row} for row in shown]
+    brief = [{name: row[name] for name in names if name in row} for row in shown]
     typer.echo(render(brief, form))
+    changing = [name for name in varied if len({row[name] for row in rows}) > 1] or varied[:1]
     loads: dict[str, list[str]] = {}
     for row in rows:
+        named = " ".join(f"{name} {row[name]:g}" for name in changing)
         for words in filter(None, row["message"].split("; ")):
-            loads.setdefault(words, []).append(f"{row[load]:g}")
+            loads.setdefault(words, []).append(named)
     for words, at in loads.items():
-        where = f" ({load} {', '.join(at)})" if len(at) < len(rows) else ""
+        where = f" ({', '.join(at)})" if len(at) < len(rows) else ""
         typer.echo(f"- {words}{where}")

@@ -16,6 +16,8 @@ from app.measuring.comparison import COLUMN_HELP, worst
 from app.scenario.summary import beyond_bound
 from app.wording.markdown import plain
 
+#: Title of the part that the panel draws, on the pages Measure and Upload.
+TITLE = "Measured and predicted"
 _EXACT = 1e-6
 
 

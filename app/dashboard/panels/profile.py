@@ -10,7 +10,7 @@ from app.answers.column import in_words
 from app.charts import kernels as kernel_charts
 from app.dashboard import display_tables, export
 from app.dashboard.page_texts import page_text
-from app.dashboard.panels.beside_prediction import beside_prediction_panel
+from app.dashboard.panels.beside_prediction import TITLE, beside_prediction_panel
 from app.dashboard.panels.compared_run import comparison_of, report_pricing, show_findings
 from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
 from app.dashboard.panels.timeline import look_at, show_timeline
@@ -211,7 +211,7 @@ def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
     run = list(reports.values())
     return {
         "Where the time goes": of_one(lambda report: where_time_goes(report, reports)),
-        "Beside its prediction": lambda: beside_prediction_panel(lambda: report_pricing(run)),
+        TITLE: lambda: beside_prediction_panel(lambda: report_pricing(run)),
         "Kernels": of_one(lambda one: show_table(kernels_table(one.kernels), "kernels_table")),
         "Operators": of_one(show_operators),
         "Roofline": of_one(show_counters),

@@ -10,6 +10,7 @@ from app.calibration.before_run import calibrate_and_run, is_calibrated
 from app.dashboard import display_tables, visitor
 from app.dashboard.job_progress import is_running, result_of, show_interrupted, start
 from app.dashboard.page_texts import page_text
+from app.dashboard.panels.beside_prediction import TITLE
 from app.dashboard.panels.run_facts import show_sweep
 from app.dashboard.widgets import choose, draw_table, say_each, saying_errors
 from app.jobs import MEASURING
@@ -33,8 +34,6 @@ _SIZES = {
     "batch": ("Batch", 1), "isl": ("Prompt tokens", 128), "osl": ("Output tokens", 4),
     "repeats": ("Repeats", 5),
 }  # fmt: skip
-#: Part of page Measure that draws a stored run beside its prediction.
-BESIDE = "Beside its prediction"
 
 
 def form(mode: str) -> tuple[RunConfig, Work] | None:
@@ -161,7 +160,7 @@ def run_panel() -> None:
 
 def look_at(run: str) -> None:
     """Open the part that draws a stored run beside its prediction; a callback.  run: its id."""
-    st.session_state.update(part=BESIDE, measured_run=run)
+    st.session_state.update(part=TITLE, measured_run=run)
 
 
 def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:

@@ -46,11 +46,6 @@ def resampled(count: int, lengths: Array, generator: Generator) -> Array:
     return np.asarray(lengths)[generator.integers(0, len(lengths), count)]
 
 
-def poisson_arrivals(count: int, rate_per_s: float, generator: Generator) -> Array:
-    """Arrival times [s] of a Poisson process."""
-    return bursty_arrivals(count, rate_per_s, 1.0, generator)
-
-
 def bursty_arrivals(
     count: int, rate_per_s: float, burstiness: float, generator: Generator
 ) -> Array:

@@ -82,8 +82,31 @@ def test_the_best_known_run_is_the_least_that_was_measured_near_the_load():
     tokens = float(step["isl"]) + float(step["osl"] or 0) / 2
     slug = hardware_db.load(step["system"]).slug
     sizes = {"batch": float(step["batch"]), "tokens": tokens}
-    found = best_step("decode", step["model"], slug, int(step["devices"] or 1), **sizes)
+    places = slug, step["weights"], int(step["devices"] or 1)
+    found = best_step("decode", step["model"], *places, **sizes)
     assert 0 < found.seconds <= float(step["measured_s"])
+
+
+def test_runs_of_a_chat_model_are_those_of_the_model_by_any_of_its_names():
+    sizes = {"isl": 1024, "osl": 256, "concurrency": 16}
+    names = ("meta-llama/Llama-3.1-8B", "llama-3.1-8b", "meta-llama/Llama-3.1-8B-Instruct")
+    found = [best_served("tpot_s", name, "h100-sxm5-80gb", "bf16", 8, **sizes) for name in names]
+    assert found[0] is not None and len(set(found)) == 1
+
+
+def test_the_best_step_is_of_the_same_number_format():
+    rows = [row for row in table("measurements", "published") if row["weights"] == "q4_k_m"
+            and row["phase"] == "decode" and row["system"]]  # fmt: skip
+    import hardware_db
+
+    row = rows[0]
+    tokens = float(row["isl"]) + float(row["osl"] or 0) / 2
+    slug, sizes = (
+        hardware_db.load(row["system"]).slug,
+        {"batch": float(row["batch"]), "tokens": tokens},
+    )
+    assert best_step("decode", row["model"], slug, "q4_k_m", 8, **sizes) is not None
+    assert best_step("decode", row["model"], slug, "int8", 8, **sizes) is None
 
 
 def test_the_command_and_the_document_have_the_report(answer, printed, result):

@@ -221,6 +221,26 @@ def test_two_processes_write_the_table_that_one_writes(tmp_path):
     assert written[0] == written[1]
 
 
+def test_a_table_of_several_loads_shows_what_they_differ_in():
+    lines = run("serve", "gpt2", "--concurrency", "2", "--isl", "64,128").splitlines()
+    names = lines[0].split()
+    assert names[:3] == ["concurrency", "isl", "status"]
+    assert [line.split()[1] for line in lines[1:3]] == ["64", "128"]
+
+
+def test_rows_of_several_loads_name_what_they_differ_in():
+    rows = json.loads(run("serve", "gpt2", "--concurrency", "2", "--isl", "64,128", "--json"))
+    assert [row["isl"] for row in rows] == [64, 128]
+    assert {row["concurrency"] for row in rows} == {2.0}
+
+
+def test_two_values_that_look_like_one_number_are_noted_on_standard_error():
+    ran = runner.invoke(cli, ["serve", "gpt2", "--concurrency", "2", "--isl", "1,100"])
+    assert ran.stderr.startswith("ridgeline: note: isl = 1,100 is two values, 1 and 100; ")
+    quiet = runner.invoke(cli, ["serve", "gpt2", "--concurrency", "2", "--isl", "1, 100"])
+    assert not quiet.stderr and quiet.stdout == ran.stdout
+
+
 def test_serving_more_users_takes_longer_a_token():
     arguments = ("serve", "meta-llama/Llama-3.1-8B", "--concurrency", "1:64:x4", "--json")
     rows = json.loads(run(*arguments))

@@ -10,6 +10,7 @@ import rich.markup
 import typer.main
 
 from app.cli import cli
+from app.question.question import STANDARD
 from tests.app.commands.test_cli import run
 
 
@@ -43,3 +44,12 @@ def test_what_a_file_states_has_no_default_in_the_help(command: str):
     options = {one.name: one for one in typer.main.get_command(cli).commands[command].params}  # type: ignore[attr-defined]
     assert not any(options[name].show_default for name in ("system", "tp", "isl", "osl"))
     assert options["lora_adapters"].show_default == "1"
+
+
+@pytest.mark.parametrize("command", ["endpoint", "serving", "own-server"])
+def test_a_measured_load_has_the_lengths_of_every_question_or_says_why_not(command: str):
+    measure: Any = typer.main.get_command(cli).commands["measure"].commands[command]  # type: ignore[attr-defined]
+    options = {one.name: one for one in measure.params}
+    lengths = [str(options[name].show_default).replace(",", "") for name in ("isl", "osl")]
+    declared = [str(STANDARD.isl), str(STANDARD.osl)]
+    assert lengths == declared or "are short by default" in measure.help

@@ -65,6 +65,7 @@ def test_a_value_of_an_old_key_stands_in_the_control_of_its_parameter(old, contr
         ("compare", {"compare_by": "Engines", "compare_tab": "Memory"},
          {"compare_by": "Engines", "part": "Memory"}),
         ("compare", {"compare_by": "Pinned"}, {"part": "Pinned"}),
+        ("measure", {"part": "Beside its prediction"}, {"part": "Measured and predicted"}),
     ],
 )  # fmt: skip
 def test_a_page_asks_what_an_old_link_asked_of_it(page, old, controls):

@@ -13,7 +13,8 @@ from app.charts import frontiers as charts
 from app.charts import style
 from app.decide import frontiers
 from app.decide.axes import ACROSS, UPWARDS
-from app.decide.measured_loads import BASES, MeasuredLoad, bases
+from app.decide.measured_loads import BASES, MeasuredLoad, bases, measured_loads
+from app.planning.families import families
 from app.question.question import Question
 from app.scenario.scenario import resolve
 from app.scenario.served_rows import served
@@ -62,6 +63,14 @@ def test_measured_loads_of_these_lengths_are_beside_their_prediction(curve):
     columns = charts.measured_columns(curve)
     predicted = curve.at_measured["tpot_s"]
     assert np.median(np.abs(np.log(predicted / columns["tpot_s"]))) < np.log(1.5)
+
+
+def test_a_model_by_any_of_its_names_has_its_measured_loads():
+    names = ("meta-llama/Llama-3.1-8B", "llama-3.1-8b", "meta-llama/Llama-3.1-8B-Instruct")
+    given = {"system": "h100", "engine": "trtllm", "concurrency": 8}
+    each = [families(asked(name, **given))[0] for name in names]
+    loads = [measured_loads(family) for (family,) in each]
+    assert loads[0] and loads[0] == loads[1] == loads[2]
 
 
 def test_throughput_of_a_measured_load_is_littles_law():

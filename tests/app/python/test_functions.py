@@ -57,6 +57,30 @@ def test_a_misspelled_argument_says_which_is_near():
         ridgeline.estimate(MODEL, bacth=4)
 
 
+@pytest.mark.parametrize("verb", ["estimate", "ops", "plan", "sensitivity", "simulate", "sweep"])
+@pytest.mark.parametrize("name", ["model", "system", "engine"])
+def test_an_object_that_is_no_model_system_or_engine_is_refused_by_name(verb: str, name: str):
+    if name not in parameters_of(verb):
+        return
+    load = {"rate": 1} if verb in ("plan", "simulate") else {}
+    with pytest.raises(InvalidValue, match=f"^{name} = <object object .*: give a name"):
+        getattr(ridgeline, verb)(**{"model": MODEL, name: object(), **load})
+
+
+@pytest.mark.parametrize("function", ["model", "system", "engine"])
+@pytest.mark.parametrize("given", [object(), 3])
+def test_what_names_nothing_is_refused_where_models_systems_and_engines_are_read(function, given):
+    with pytest.raises(InvalidValue, match=f"^{function} = .*: give a name"):
+        getattr(ridgeline, function)(given)
+
+
+@pytest.mark.parametrize("given", [{"trace": object()}, {"rate": 1, "lengths": [[1, object()]]}])
+def test_objects_that_hold_no_requests_are_refused_with_what_is_accepted(given):
+    name = "lengths" if "lengths" in given else "trace"
+    with pytest.raises(InvalidValue, match=f"^{name} = .*: give a path, or "):
+        ridgeline.simulate(MODEL, **given)
+
+
 OLD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("plan", {"systems": "h100", "pays": False, "kind": "aggregated"},
      {"system": "h100", "break_even": False, "pools": "aggregated"}),

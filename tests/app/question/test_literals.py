@@ -42,6 +42,22 @@ def test_a_number_with_commas_is_no_list(text: str):
         literals.values(ISL, text)
 
 
+@pytest.mark.parametrize("text", ["1,100", "16,384", "2,500"])
+def test_two_values_that_look_like_one_number_are_noted_with_both_spellings(text: str):
+    first, second = text.split(",")
+    assert literals.values(ISL, text) == [int(first), int(second)]
+    said = literals.two_or_one(ISL, text)
+    assert f"for one number write {first}{second}, " in said
+    assert said.endswith(f'"{first}, {second}"')
+
+
+@pytest.mark.parametrize(
+    "text", ["1, 100", "128,512", "64,128", "1,100,200", "1,99", "1100", "h,100"]
+)
+def test_an_evident_list_is_not_noted(text: str):
+    assert not literals.two_or_one(ISL, text)
+
+
 def test_zero_and_decimals_are_values_of_a_list():
     assert literals.values(PARAMETERS["micro_batches"], "0,64,0") == [0, 64]
     assert literals.values(RATE, "1,0.5") == [1.0, 0.5]

@@ -67,6 +67,26 @@ def test_a_number_or_a_list_is_no_name():
     assert refusal("estimate", system=5) == "system = 5: give a name"
 
 
+class Unknown:
+    def __repr__(self) -> str:
+        return "an unknown thing"
+
+
+@pytest.mark.parametrize("given_", [Unknown(), [MODEL, Unknown()]], ids=["alone", "in a list"])
+def test_an_object_that_stands_for_no_name_is_refused_with_what_is_accepted(given_):
+    said = refusal("plan", rate=1, system=given_)
+    assert said.startswith("system = an unknown thing: give a name, a path, a mapping or what ")
+
+
+def test_an_object_of_another_kind_says_where_it_belongs():
+    h200 = hardware_db.load("h200")
+    said = refusal("estimate", model=h200)
+    assert said.startswith("model = System(") and said.endswith("; this one is given as system")
+    assert "give a name or what ridgeline.engine returns" in refusal("estimate", engine=h200)
+    mapping = "engine = {'a': 1}: give a name or what ridgeline.engine returns"
+    assert refusal("estimate", engine={"a": 1}).startswith(mapping)
+
+
 def test_an_unknown_name_says_which_are_near():
     with pytest.raises(UnknownParameter) as said:
         query("estimate", max_num_sequences=4)

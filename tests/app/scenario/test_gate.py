@@ -1,15 +1,21 @@
 """What a model cannot run, and parameters that do not apply to it, at every interface."""
 
+import csv
+import math
+
 import numpy as np
 import pytest
 import ridgeline
 from typer.testing import CliRunner
 
 from app.cli import cli
+from app.decide import sensitivity_rows
+from app.decide.economics import economics
 from app.planning.sweep_result import sweep
 from app.question.query import ask
 from app.scenario import points_file, results
 from app.scenario.gate import context_complaint, nearest_lengths
+from app.scenario.intervals import COSTS
 from app.scenario.scenario import find_model, resolve
 from app.simulation.result import simulate
 from genz_core.errors import ContextTooLong, InvalidParallelism, InvalidValue, OutOfMemory
@@ -178,6 +184,52 @@ def test_what_only_experts_read_is_a_message_in_rows_of_a_dense_model_alone():
     assert said == stated and set(rows["status"]) == {"ok"}
 
 
+OTHER = "^price of h200 does not apply to h100-sxm5-80gb: name that system, or leave it out$"
+
+
+@pytest.mark.parametrize(
+    ("verb", "load"),
+    [("estimate", {}), ("serve", {"concurrency": 4}),
+     ("simulate", {"concurrency": 4, "turns": 2, "host_cache_gib": 50.0})],
+)  # fmt: skip
+def test_a_rent_of_another_system_is_refused_by_name(verb: str, load: dict):
+    given = {"model": DENSE, "system": "h100", "tp": 4, **load}
+    answer = {"estimate": results.estimate, "serve": results.serve, "simulate": simulate}[verb]
+    for price in ("h200=3", {"h200": 3.0}):
+        with pytest.raises(InvalidValue, match=OTHER):
+            answer(ask(verb, {**given, "price": price}))
+    for price in ("3", "h100=3", "h200=3,h100=2", {"h100": 2.5}):
+        answer(ask(verb, {**given, "price": price}))
+
+
+def test_the_rent_of_a_prefill_pools_system_applies():
+    pool = {
+        "concurrency": 4,
+        "tp": 4,
+        "prefill_tp": 4,
+        "prefill_system": "h200",
+        "prefill_workers": 1,
+    }
+    results.serve(ask("serve", {"model": DENSE, "system": "h100", "price": "h200=3", **pool}))
+
+
+@pytest.mark.parametrize("verb", ["economics", "sensitivity"])
+def test_decisions_refuse_what_means_nothing(verb: str):
+    answer = {"economics": economics, "sensitivity": sensitivity_rows.document}[verb]
+    with pytest.raises(InvalidValue, match=f"^ep does not apply to {DENSE}"):
+        answer(ask(verb, {"model": DENSE, "tp": 2, "ep": 2}))
+    if verb == "economics":
+        with pytest.raises(InvalidValue, match=OTHER):
+            answer(ask(verb, {"model": DENSE, "system": "h100", "price": "h200=3"}))
+
+
+def test_a_rent_of_another_system_is_a_message_in_rows_of_a_system_without_one():
+    given = {"model": DENSE, "system": ["h100", "h200"], "price": "h200=3", "batch": [1, 8]}
+    rows = sweep(ask("sweep", given)).columns
+    said = ["price of h200 does not apply" in words for words in rows["message"]]
+    assert said == [system == "h100" for system in rows["system"]] and set(said) == {True, False}
+
+
 @pytest.mark.parametrize(
     ("formats", "taken"),
     [({}, False), ({"weights": "int4"}, False), ({"weights": "fp8"}, True),
@@ -207,3 +259,30 @@ def test_recorded_requests_that_are_too_long_are_counted_in_a_note():
     trace = Requests([0.0, 1.0], [100, 5000], [5, 5])
     said = simulate(ask("simulate", {"model": SHORT, "trace": trace})).to_dict()["message"]
     assert "1 of 2 requests are longer than the model's 4,096 positions" in said
+
+
+@pytest.mark.parametrize("load", [{"batch": [1, 8]}, {"concurrency": [1, 8]}])
+def test_what_does_not_fit_has_times_and_neither_intervals_nor_costs(load: dict, tmp_path):
+    given = {"model": DENSE, "system": "h100", **load}
+    verb = results.estimate if "batch" in load else results.serve
+    alone = verb(ask(verb.__name__, given), "status").rows
+    swept = sweep(ask("sweep", given)).rows
+    name = next(iter(load))
+    path = tmp_path / "points.csv"
+    path.write_text(f"id,model,system,{name}\na,{DENSE},h100,1\n", encoding="utf-8")
+    points_file.price_file(path, path)
+    with path.open(encoding="utf-8") as file:
+        cells = list(csv.DictReader(file))
+    assert {"ttft_low_s", "output_tokens_per_s_high"} <= alone[0].keys() & cells[0].keys()
+    for row in (*alone, *swept, *cells):
+        assert row["status"] == "out_of_memory" and float(row["ttft_s"]) > 0.0
+        empty = [at for at in row if "_low" in at or "_high" in at or at in COSTS]
+        assert not row.get("not_validated")
+        assert all(row[at] in ("", None) or math.isnan(row[at]) for at in empty)
+
+
+def test_rows_that_fit_beside_rows_that_do_not_keep_their_intervals_and_costs():
+    rows = results.estimate(ask("estimate", {"model": DENSE, "tp": [1, 4]}), "status").rows
+    assert [row["status"] for row in rows] == ["out_of_memory", "ok"]
+    for name in ("ttft_low_s", "usd_per_million_tokens", "joules_per_token_high"):
+        assert [math.isnan(row[name]) for row in rows] == [True, False]

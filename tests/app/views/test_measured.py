@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import profilers
-from app.dashboard.panels.run import BESIDE
+from app.dashboard.panels.beside_prediction import TITLE
 from app.measuring import run_store
 from genz_core.types import Workload
 from profilers import Measurement
@@ -22,7 +22,7 @@ def measured(*files: Path, **scenario: object) -> AppTest:
 
 
 def kept(**scenario: object) -> AppTest:
-    return opened("measure", part=BESIDE, **scenario)
+    return opened("measure", part=TITLE, **scenario)
 
 
 def test_predicted_beside_measured_shows_bars_parity_and_findings():

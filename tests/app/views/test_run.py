@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
-from app.dashboard.panels.run import BESIDE
+from app.dashboard.panels.beside_prediction import TITLE
 from app.measuring import run_store
 from app.measuring.run_form import run_of_form
 from profilers.collect.machine_document import ENGINE, SLUG
@@ -59,7 +59,7 @@ def test_a_run_from_the_page_is_measured_and_kept(tmp_path: Path, monkeypatch):
     assert ends and all("measured **" in words for words in ends)
     pressed(app, "Why they differ, operator by operator")
     assert not app.exception and not app.error
-    assert app.session_state["part"] == BESIDE
+    assert app.session_state["part"] == TITLE
     (run,) = run_store.store().runs()
     assert app.selectbox("measured_run").value == run.id
 

@@ -23,7 +23,7 @@ def test_one_upload_is_read_by_every_part_that_reads_reports():
     app = brought(opened("upload"), "upload_files", DECODE)
     launches = cards(app)["Kernel launches"]
     said = [f"Uploaded before: {plain(DECODE.name)}"]
-    to_part(app, "Beside its prediction")
+    to_part(app, "Measured and predicted")
     assert not app.exception and "Decode, measured" in cards(app)
     to_reports_of_calibrate(app)
     assert not app.exception and shared(app) == said

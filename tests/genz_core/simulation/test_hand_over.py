@@ -40,7 +40,7 @@ class Linear:
 
 def requests(count=200, isl=500, osl=50, rate=None, ratio=0.5, seed=0) -> Requests:
     generator = np.random.default_rng(seed)
-    arrival = draws.poisson_arrivals(count, rate, generator) if rate else np.zeros(count)
+    arrival = draws.bursty_arrivals(count, rate, 1.0, generator) if rate else np.zeros(count)
     lengths = (draws.uniform_lengths(count, n, ratio, generator) for n in (isl, osl))
     return Requests(arrival, *lengths)
 

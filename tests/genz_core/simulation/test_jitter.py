@@ -31,7 +31,7 @@ def busy(ranks):
 
 def loop(count=600, ratio=0.5, osl=100, rate=None):
     generator = np.random.default_rng(0)
-    arrivals = draws.poisson_arrivals(count, rate, generator) if rate else np.zeros(count)
+    arrivals = draws.bursty_arrivals(count, rate, 1.0, generator) if rate else np.zeros(count)
     return Requests(
         arrivals, *(draws.uniform_lengths(count, size, ratio, generator) for size in (500, osl))
     )

@@ -156,7 +156,7 @@ def test_what_a_kernel_waits_for_is_named_after_its_longer_stage(model, system):
     assert slow.memory_s[product] > slow.compute_s[product]
     assert slow.parts()["tiles"][product] > 0.0
     assert slow.parts()["bandwidth"][product] == 0.0
-    assert slow.bounds()[product] == "compute"
+    assert slow.table()["bound"][product] == "compute"
 
 
 def test_unequal_queries_cost_what_they_cost_alone(model, system):

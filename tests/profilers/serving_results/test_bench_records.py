@@ -31,8 +31,8 @@ def test_a_record_of_vllm_is_read_in_seconds(tmp_path: Path) -> None:
     [found] = read(tmp_path, VLLM)
     assert found.ttft_s.mean == pytest.approx(0.1)
     assert found.ttft_s.at[99.9] == pytest.approx(0.1)
-    assert found.tpot_s.p90 == pytest.approx(0.03)
-    assert found.e2e_s.p95 == pytest.approx(0.2)
+    assert found.tpot_s.at[90] == pytest.approx(0.03)
+    assert found.e2e_s.at[95] == pytest.approx(0.2)
     assert found.load.concurrency == 2 and found.load.rate == float("inf")
     assert found.lengths.isl.mean == 100 and found.lengths.osl.mean == 4
     assert found.subject.date == "2026-11-01T12:00:00"

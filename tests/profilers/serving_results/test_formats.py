@@ -38,7 +38,7 @@ def test_sglangs_console_names_backend_rate_and_model(read_text: Read) -> None:
     assert (found.load.rate, found.load.concurrency, found.load.requests) == (4, None, 100)
     assert found.load.concurrency_mean == 7.25
     assert found.lengths.isl.mean == 1000 and found.lengths.isl_asked == 1024
-    assert found.e2e_s.mean == 3 and found.ttft_s.p99 == 0.25 and found.itl_s.p95 == 0.03
+    assert found.e2e_s.mean == 3 and found.ttft_s.at[99] == 0.25 and found.itl_s.at[95] == 0.03
     assert found.throughput.output_tokens_per_s == pytest.approx(980)
 
 
@@ -123,7 +123,9 @@ def test_genai_perfs_csv_says_what_its_json_says(read_text: Read) -> None:
         "Request Throughput (per sec),2.00\r\n"
     )
     assert found.format == "genai-perf"
-    assert found.ttft_s.mean == pytest.approx(0.1205) and found.tpot_s.p99 == pytest.approx(0.019)
+    assert found.ttft_s.mean == pytest.approx(0.1205) and found.tpot_s.at[99] == pytest.approx(
+        0.019
+    )
     assert found.e2e_s.mean == pytest.approx(5.0) and found.lengths.osl.mean == 256
     assert found.throughput.output_tokens_per_s == 512
 
@@ -177,7 +179,7 @@ def test_guidellms_older_reports_and_tables_are_read(read_text: Read) -> None:
     }  # fmt: skip
     [found] = read_text(json.dumps({"benchmarks": [benchmark]}))
     assert found.load.concurrency == 8 and found.load.errors == 1
-    assert found.subject.model == "a/b" and found.decode_tpot_s.p99 == pytest.approx(0.01)
+    assert found.subject.model == "a/b" and found.decode_tpot_s.at[99] == pytest.approx(0.01)
     [row] = read_text(
         "Type,Run Id,Id,Name,Start Time,End Time,Duration,Successful Requests,"
         "Successful Time to first token ms mean,Successful Time to first token ms median,"
@@ -187,7 +189,7 @@ def test_guidellms_older_reports_and_tables_are_read(read_text: Read) -> None:
         '"[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20]","{""type_"": ""async""}"\n'
     )
     assert row.load.rate == 2.5 and row.load.completed == 140
-    assert row.ttft_s.p50 == pytest.approx(0.05) and row.itl_s.p99 == pytest.approx(0.01)
+    assert row.ttft_s.p50 == pytest.approx(0.05) and row.itl_s.at[99] == pytest.approx(0.01)
 
 
 def test_guidellms_table_of_three_header_rows_is_read(read_text: Read) -> None:
@@ -212,7 +214,7 @@ def test_inferencexs_aggregate_states_hardware_and_rates_per_gpu(read_text: Read
     [found] = read_text(json.dumps([run]))
     assert found.subject.devices == 8 and found.subject.engine == "sglang"
     assert found.throughput.output_tokens_per_s == 800
-    assert found.ttft_s.p50 == 0.25 and found.tpot_s.p99 == 0.02
+    assert found.ttft_s.p50 == 0.25 and found.tpot_s.at[99] == 0.02
     split = run | {"disagg": True, "num_prefill_gpu": 4, "num_decode_gpu": 12}
     [found] = read_text(json.dumps(split))
     assert found.throughput.output_tokens_per_s == 1200 and found.subject.degrees == {}
@@ -238,7 +240,7 @@ def test_trtllm_benchs_report_and_console_say_the_same(read_text: Read) -> None:
     }  # fmt: skip
     [found] = read_text(json.dumps(report))
     assert found.subject.degrees == {"tp": 2, "pp": 1} and found.subject.device
-    assert found.subject.precision == "FP8" and found.ttft_s.p99 == pytest.approx(0.09)
+    assert found.subject.precision == "FP8" and found.ttft_s.at[99] == pytest.approx(0.09)
     [printed] = read_text(
         "===========\n= PYTORCH BACKEND\n===========\nModel:\t\t\ta/b\n"
         "TensorRT LLM Version:\t1.1.0\nQuantization:\t\tFP8\n"
@@ -251,7 +253,7 @@ def test_trtllm_benchs_report_and_console_say_the_same(read_text: Read) -> None:
         "[TTFT] P99    : 90.0000\n[TTFT] AVERAGE: 40.0000\n"
     )
     assert printed.load.requests == 1000 and printed.tpot_s.mean == pytest.approx(0.0065)
-    assert printed.ttft_s.p99 == found.ttft_s.p99 and printed.load.duration_s == 5
+    assert printed.ttft_s.at[99] == found.ttft_s.at[99] and printed.load.duration_s == 5
 
 
 def test_inference_perfs_requests_are_rows(read_text: Read) -> None:
@@ -285,7 +287,7 @@ def test_llmds_first_version_is_read_with_its_units(read_text: Read) -> None:
         "  throughput: {output_tokens_per_sec: 480.0, requests_per_sec: 2.4}\n"
     )
     [found] = read_text(text)
-    assert found.ttft_s.p99 == pytest.approx(0.9) and found.itl_s.mean == pytest.approx(0.012)
+    assert found.ttft_s.at[99] == pytest.approx(0.9) and found.itl_s.mean == pytest.approx(0.012)
     assert found.subject.degrees == {"tp": 2, "dp": 1} and found.subject.engine == "vllm"
     assert found.load.completed == 48 and found.load.duration_s == 20.5
 
@@ -301,7 +303,7 @@ def test_llmperfs_summary_is_unfolded(read_text: Read) -> None:
     }  # fmt: skip
     [found] = read_text(json.dumps(summary))
     assert found.load.concurrency == 4 and found.load.duration_s == pytest.approx(120)
-    assert found.ttft_s.p99 == 0.9 and found.tpot_includes_first and not found.decode_tpot_s
+    assert found.ttft_s.at[99] == 0.9 and found.tpot_includes_first and not found.decode_tpot_s
 
 
 def test_mlperfs_summary_is_read_in_nanoseconds(read_text: Read) -> None:
@@ -321,8 +323,8 @@ def test_mlperfs_summary_is_read_in_nanoseconds(read_text: Read) -> None:
         "target_qps : 11\n"
     )
     assert found.load.rate == 11 and found.throughput.output_tokens_per_s == 3000.25
-    assert found.e2e_s.p99 == pytest.approx(3) and found.ttft_s.at[99.9] == pytest.approx(0.9)
-    assert found.tpot_s.p99 == pytest.approx(0.03)
+    assert found.e2e_s.at[99] == pytest.approx(3) and found.ttft_s.at[99.9] == pytest.approx(0.9)
+    assert found.tpot_s.at[99] == pytest.approx(0.03)
     assert found.throughput.requests_per_s == 10.5
 
 
@@ -353,7 +355,7 @@ def test_a_metrics_page_gives_load_cache_and_histograms(read_text: Read) -> None
     # the 5th of 10 lies in the middle of the second bucket; the 99th percentile in the unbounded
     # one
     assert found.ttft_s.p50 == pytest.approx(0.1 + 0.15 * 3 / 6)
-    assert found.ttft_s.p99 is None
+    assert found.ttft_s.at.get(99) is None
     assert "since the process started" in found.notes[0]
 
 
@@ -395,7 +397,7 @@ def test_a_plain_table_needs_few_columns(read_text: Read) -> None:
     )
     assert [m.load.rate for m in found] == [math.inf, 4]
     assert found[1].subject.degrees == {"tp": 2}
-    assert found[1].ttft_s.p99 == pytest.approx(0.15) and found[1].tpot_s.p50 == pytest.approx(
+    assert found[1].ttft_s.at[99] == pytest.approx(0.15) and found[1].tpot_s.p50 == pytest.approx(
         0.011
     )
 
