@@ -64,16 +64,14 @@ def gemm_time(
         t         = p_norm(2, p_norm(overlap, t_compute, t_memory), k_step k/s bytes/128)
                     + [s > 1] (8 s m n / cache_bandwidth + split log2 s)
         T         = launch + min t + [quantized] quantize_passes 2 m k / bandwidth
+        t_vector  = n k (2 + min(m, 8)) / 3 / vector_weights_per_s
 
     The best tile depends on t_compute alone, so it is chosen before the p-norm.  For a single row
     that is `streamed` the inner p-norm is a maximum.
 
-    Up to 8 rows of packed weights have a matrix-vector kernel where `vector_weights_per_s` is
-    given.  It unpacks each weight once and multiplies it with each row on the vector units::
-
-        t_compute = n k (2 + min(m, 8)) / 3 / vector_weights_per_s
-
-    More rows take at least that time.
+    Where `vector_weights_per_s` is given, up to 8 rows run on a matrix-vector kernel: t_vector
+    replaces t_compute, and there is no K loop.  It unpacks each weight once and multiplies it with
+    each row on the vector units.  More rows take at least t_vector.
 
     Args:
         m, n, k: rows (tokens), output features, input features; numbers or arrays [shapes] that
