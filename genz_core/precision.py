@@ -46,15 +46,20 @@ _TERNARY = "BitNet b1.58 (arXiv:2504.12285): four weights packed in a byte, a sc
 _FP6 = "FP6-LLM (arXiv:2401.14112): e3m2, one 16-bit scale a channel; products in 16 bit"
 _GGML = "ggml block layouts, ggml-common.h: bytes of a block / elements of a block"
 _LLAMA_CPP = "llama.cpp tools/quantize README, Llama-3.1-8B: bits per weight of the mixture"
-
-
-def _blocks(name: str, bits: float, source: str) -> NumberFormat:
-    """A format of ggml.  Its products quantise their inputs to blocks of 8-bit integers.
-
-    Source: ggml-cuda/mmq.cuh (block_q8_1_mmq) and ggml-cpu/quants.c (vec_dot_type) of llama.cpp.
-    """
-    return NumberFormat(name, bits, "fp16", source, also="int8")
-
+#: Bits per weight of ggml's formats by their source.  Their products quantise the inputs to blocks
+#: of 8-bit integers: ggml-cuda/mmq.cuh (block_q8_1_mmq), ggml-cpu/quants.c (vec_dot_type).
+_BLOCKS: Mapping[str, Mapping[str, float]] = {
+    _GGML: {
+        "q4_0": 4.5, "q4_1": 5.0, "q5_0": 5.5, "q5_1": 6.0, "q8_0": 8.5, "iq4_nl": 4.5,
+        "iq4_xs": 4.25, "ggml_q2_k": 2.625, "ggml_q3_k": 3.4375, "ggml_q4_k": 4.5, "ggml_q5_k": 5.5,
+        "iq1_s": 1.5625, "iq1_m": 1.75, "iq2_xxs": 2.0625, "iq2_xs": 2.3125, "iq2_s": 2.5625,
+        "iq3_xxs": 3.0625, "iq3_s": 3.4375, "tq1_0": 1.6875, "tq2_0": 2.0625,
+    },
+    _LLAMA_CPP: {
+        "q2_k": 3.1593, "q3_k_s": 3.6429, "q3_k_m": 3.9960, "q3_k_l": 4.2979, "q4_k_s": 4.6672,
+        "q4_k_m": 4.8944, "q5_k_s": 5.5704, "q5_k_m": 5.7036, "q6_k": 6.5633,
+    },
+}  # fmt: skip
 
 _FORMATS = (
     NumberFormat("fp32", 32, "fp32", "IEEE 754"),
@@ -76,36 +81,14 @@ _FORMATS = (
     NumberFormat("ternary", 2, "bf16", _TERNARY),
     NumberFormat("fp6", 6, "bf16", _FP6),
     NumberFormat("mxfp6", 6 + 8 / 32, "fp8", _OCP),
-    _blocks("tq1_0", 54 * 8 / 256, _GGML),
-    _blocks("tq2_0", 66 * 8 / 256, _GGML),
     NumberFormat("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
     NumberFormat("mxfp4", 4 + 8 / 32, "bf16", _OCP),
     NumberFormat("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
-    _blocks("q4_0", 4.5, _GGML),
-    _blocks("q4_1", 5.0, _GGML),
-    _blocks("q5_0", 5.5, _GGML),
-    _blocks("q5_1", 6.0, _GGML),
-    _blocks("q8_0", 8.5, _GGML),
-    _blocks("iq4_nl", 4.5, _GGML),
-    _blocks("iq4_xs", 4.25, _GGML),
     *(
-        _blocks(name, bits, _GGML)
-        for name, bits in (
-            *(("ggml_q2_k", 2.625), ("ggml_q3_k", 3.4375), ("ggml_q4_k", 4.5), ("ggml_q5_k", 5.5)),
-            *(("iq1_s", 1.5625), ("iq1_m", 1.75), ("iq2_xxs", 2.0625), ("iq2_xs", 2.3125)),
-            *(("iq2_s", 2.5625), ("iq3_xxs", 3.0625), ("iq3_s", 3.4375)),
-            *(("tq1_0", 1.6875), ("tq2_0", 2.0625)),
-        )
+        NumberFormat(name, bits, "fp16", source, also="int8")
+        for source, formats in _BLOCKS.items()
+        for name, bits in formats.items()
     ),
-    _blocks("q2_k", 3.1593, _LLAMA_CPP),
-    _blocks("q3_k_s", 3.6429, _LLAMA_CPP),
-    _blocks("q3_k_m", 3.9960, _LLAMA_CPP),
-    _blocks("q3_k_l", 4.2979, _LLAMA_CPP),
-    _blocks("q4_k_s", 4.6672, _LLAMA_CPP),
-    _blocks("q4_k_m", 4.8944, _LLAMA_CPP),
-    _blocks("q5_k_s", 5.5704, _LLAMA_CPP),
-    _blocks("q5_k_m", 5.7036, _LLAMA_CPP),
-    _blocks("q6_k", 6.5633, _LLAMA_CPP),
 )
 FORMATS: Mapping[str, NumberFormat] = {fmt.name: fmt for fmt in _FORMATS}
 
