@@ -322,8 +322,9 @@ def where_it_runs(columns: Mapping[str, Any], status: Any) -> dict[str, Any]:
         for name in {*both, *COSTS}
         if columns.get(name) is not None
     }
-    said = np.where(runs, columns.get("not_validated", ""), "")
-    return {**columns, **emptied, **({"not_validated": said} if "not_validated" in columns else {})}
+    if "not_validated" in columns:
+        emptied["not_validated"] = np.where(runs, columns["not_validated"], "")
+    return {**columns, **emptied}
 
 
 def latency(estimate: Estimate, name: str, config: int = 0) -> Ranged:

@@ -27,9 +27,7 @@ _SHORTEST_TOKEN = 16
 
 
 class Log(StrEnum):
-    """Whether a server writes a line per request to standard error; auto: if it serves
-    others.
-    """
+    """Whether a server writes a line per request to standard error; auto: if it serves others."""
 
     auto = "auto"
     on = "on"

@@ -32,9 +32,7 @@ Remote = Annotated[
 ]
 
 
-@takes(
-    concurrency=None, rate=None, requests=None, isl=STANDARD.isl, osl=STANDARD.osl, seed=0
-)  # fmt: skip
+@takes(concurrency=None, rate=None, requests=None, isl=STANDARD.isl, osl=STANDARD.osl, seed=0)
 def endpoint(
     address: Address,
     load: Given,

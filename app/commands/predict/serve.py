@@ -43,8 +43,7 @@ def serve(
 
         run_and_print(given.ask("simulate", trace=trace), form)
         return
-    asked = given.ask("serve")
-    served = results.serve(asked, on_error="status")
+    served = results.serve(given.ask("serve"), on_error="status")
     results.refuse_alone(served)
     rows = served.rows
     if not explain:
