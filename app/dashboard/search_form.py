@@ -24,7 +24,7 @@ from app.planning.space import DEGREES, KINDS
 from app.planning.targets import FIGURES
 from app.question.question import STANDARD, Question
 from app.question.verbs import parameters_of
-from app.scenario.scenario import find_system
+from app.scenario.known_systems import find_system
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError

@@ -31,7 +31,8 @@ from app.question.question import STANDARD, Question
 from app.question.validity import meaningless, refuse_contradictions
 from app.scenario.description import setup_words
 from app.scenario.gate import meaningless_for
-from app.scenario.scenario import Resolved, find_system
+from app.scenario.known_systems import find_system
+from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording.markdown import plain, with_code
 from genz_core import Estimate

@@ -18,7 +18,7 @@ from app.planning.document import document
 from app.planning.families import LeftOut
 from app.planning.search import Priced
 from app.question.query import Query
-from app.scenario.scenario import SystemSource, find_system
+from app.scenario.known_systems import SystemSource, find_system
 from app.scenario.setup import Setup, source_of
 from app.simulation.trace_file import Trace
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, part, silent

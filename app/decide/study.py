@@ -21,7 +21,7 @@ import numpy as np
 from app.decide.chips import Chip, chip_system
 from app.question.query import Sources, ask
 from app.scenario import results
-from app.scenario.scenario import find_system
+from app.scenario.known_systems import find_system
 from genz_core.errors import InvalidValue, RidgelineError, UnknownName
 from genz_core.limits import brief
 from model_registry.finding.sources import find_checkpoint

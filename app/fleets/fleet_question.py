@@ -18,7 +18,7 @@ from app.planning.targets import Target
 from app.question import fleets, literals
 from app.question.extras import read_extras
 from app.question.query import Query, Sources, ask
-from app.scenario.scenario import find_system
+from app.scenario.known_systems import find_system
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.limits import brief
 from genz_core.systems import System

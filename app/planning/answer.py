@@ -21,8 +21,8 @@ from app.planning.shortlist import Shortlist, shortlist
 from app.planning.space import systems
 from app.planning.why_not import Loser, losers
 from app.question.query import Query
-from app.scenario.rents import rents, slug_of
-from app.scenario.scenario import find_system
+from app.scenario.known_systems import find_system
+from app.scenario.rents import rents
 from app.simulation.executor import HERE, Where
 from genz_core.common.progress import Cancel, Progress, never, part, silent
 
@@ -130,7 +130,7 @@ def _unjudged(query: Query) -> list[str]:
 
 def _priced_in_vain(query: Query) -> list[str]:
     """Notes on stated prices of systems that are not searched."""
-    named = [slug_of(name) for name, _ in rents(query.question.price) if name]
+    named = [find_system(name).slug for name, _ in rents(query.question.price) if name]
     searched = {find_system(one).slug for one in systems(query)}
     return [
         f"the price of {slug} has no effect: it is not among the systems"

@@ -20,14 +20,9 @@ from app.question.question import STANDARD, Question
 from app.scenario import drafting, served_rows, sharing
 from app.scenario.gate import context_complaint, experts_of
 from app.scenario.intervals import of_load
+from app.scenario.known_systems import SystemSource, find_system
 from app.scenario.rents import rent_of
-from app.scenario.scenario import (
-    Resolved,
-    SystemSource,
-    basis,
-    find_system,
-    resolve,
-)
+from app.scenario.scenario import Resolved, basis, resolve
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.graphs import Model

@@ -20,7 +20,7 @@ from app.planning.space import DEGREES, systems
 from app.question.query import Query
 from app.question.question import Question
 from app.scenario import sharing
-from app.scenario.scenario import find_system
+from app.scenario.known_systems import find_system
 from app.simulation.run import Run, run
 from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue

@@ -13,7 +13,7 @@ from app.question.parameters import PARAMETERS
 from app.question.query import Query
 from app.question.question import Question
 from app.scenario.gate import experts_of
-from app.scenario.scenario import SystemSource
+from app.scenario.known_systems import SystemSource
 from genz_core.errors import InvalidValue
 from genz_core.graphs import Model
 from genz_core.limits import LIMITS, brief

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from app.question.query import Query
-from app.scenario.scenario import Resolved, combined, find_system
+from app.scenario.known_systems import find_system
+from app.scenario.scenario import Resolved, combined
 from app.scenario.summary import operator_rows, parts_of
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import checked_size

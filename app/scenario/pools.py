@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.question.question import Question
 from app.question.validity import has_pool
-from app.scenario.scenario import Resolved, SystemSource, basis, combined, find_system, moved
+from app.scenario.known_systems import SystemSource, find_system
+from app.scenario.scenario import Resolved, basis, combined, moved
 from app.wording import quantities
 from genz_core.deployment import Deployment, bulk_format
 from genz_core.errors import InvalidParallelism, MissingSpec

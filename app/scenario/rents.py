@@ -2,16 +2,13 @@
 
 import math
 from contextlib import suppress
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import hardware_db
 from app.question.question import Question
+from app.scenario.known_systems import find_system
 from genz_core import System
 from genz_core.errors import InvalidValue, UnknownSystem
 from genz_core.limits import brief
-from hardware_db import data_folder
 
 #: Per device-hour.
 _MOST_USD = 1_000_000
@@ -26,7 +23,7 @@ def rent_of(price: Any, system: System) -> float | None:
         InvalidValue: another text, or a rent that is not a number above 0.
     """
     for name, usd in rents(price):
-        if not name or slug_of(name) == system.slug:
+        if not name or find_system(name).slug == system.slug:
             return _usd(usd)
     return None
 
@@ -40,30 +37,18 @@ def rents(price: Any) -> list[tuple[str, Any]]:
     return [("", *pair) if len(pair) == 1 else (str(pair[0]).strip(), pair[1]) for pair in price]
 
 
-def slug_of(name: str) -> str:
-    """The slug of a system's name.
-
-    Raises:
-        UnknownSystem: no system has that name.
-    """
-    return _slug_of(name, data_folder.stamp())
-
-
-@lru_cache(maxsize=64)
-def _slug_of(name: str, _stamp: frozenset[tuple[Path, int]]) -> str:
-    return hardware_db.load(name).slug
-
-
 def rent_in_vain(question: Question, system: System) -> str:
     """A sentence if a question states rents of systems, and none of them is its own; otherwise "".
 
     system: the question's.
     """
     named = [name for name, _ in rents(question.price)]
+    if not all(named) or not named:
+        return ""
     own = {system.slug}
     with suppress(UnknownSystem):  # a file
-        own.add(slug_of(question.prefill_system or system.slug))
-    if not named or any(not name or slug_of(name) in own for name in named):
+        own.add(find_system(question.prefill_system or system).slug)
+    if any(find_system(name).slug in own for name in named):
         return ""
     return (
         f"price of {' and '.join(named)} does not apply to {system.slug}: name that system, or "

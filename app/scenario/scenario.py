@@ -22,6 +22,7 @@ from app.question.question import SPLIT, STANDARD, Question
 from app.scenario.format_notes import format_notes
 from app.scenario.gate import with_contexts
 from app.scenario.inputs import input_notes, reading
+from app.scenario.known_systems import find_system
 from app.scenario.rents import rent_of
 from genz_core import EngineProfile, Estimate, System, Workload
 from genz_core.common.memo import ByIdentity
@@ -37,7 +38,6 @@ from hardware_db import data_folder
 from model_registry.finding.hub import HubModel
 from model_registry.finding.sources import ModelSource
 
-SystemSource = str | Path | Mapping[str, Any]
 #: Factors on a system's resources.
 FACTORS = in_group(WHAT_IF)
 _NAMED = ("model", "system", "engine")
@@ -112,23 +112,6 @@ def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = N
     if isinstance(model, (str, Path, HubModel, Mapping)):
         return model_registry.load(model, **formats)
     return model_registry.in_formats(model, **formats) if formats else model
-
-
-def find_system(system: SystemSource | System) -> System:
-    """A system by name, file or figures, or given as an object.
-
-    Raises:
-        RidgelineError: an unknown name, a file that cannot be read.
-    """
-    if isinstance(system, str):
-        return _known_system(system, data_folder.stamp())
-    return system if isinstance(system, System) else hardware_db.load(system)
-
-
-@lru_cache(maxsize=64)
-def _known_system(name: str, _stamp: frozenset[tuple[Path, int]]) -> System:
-    """A system by name; cached until one of the user's own files changes."""
-    return hardware_db.load(name)
 
 
 def combined(

@@ -12,7 +12,8 @@ import hardware_db
 from app.question.parameters import PARAMETERS
 from app.question.query import UnknownParameter
 from app.question.question import Question
-from app.scenario.scenario import Resolved, combined, find_model, find_system
+from app.scenario.known_systems import find_system
+from app.scenario.scenario import Resolved, combined, find_model
 from genz_core.errors import InvalidValue, UnknownModel
 from genz_core.graphs import Model
 from genz_core.systems import System

@@ -21,7 +21,8 @@ from app.question.parameters import PARAMETERS
 from app.question.query import Query, ask
 from app.question.verbs import VERBS, parameters_of
 from app.scenario import results
-from app.scenario.scenario import find_model, find_system
+from app.scenario.known_systems import find_system
+from app.scenario.scenario import find_model
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import Array
 from hardware_db.intervals import LEVEL
