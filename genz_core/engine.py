@@ -172,6 +172,8 @@ class EngineProfile:
     """Costs that serving software adds to its kernels, and its scheduling policy.
 
     kernel_floor_s: start and drain of one kernel inside this engine's graphs.
+    floor_clock_hz: clock of the GPU for which `kernel_floor_s` and `moe_floor_s` are stated; on an
+    NVIDIA GPU of another clock they take as many cycles.  0 for floors that are host time.
     launch_s: host time to launch an operator; it is hidden behind a longer preceding operator.
     prompt_launch_s: host time to launch an operator of a step with prompts, hidden while the device
     works; see `launching_s`.  graph_tokens: most tokens of a step with prompts that replays
@@ -248,6 +250,7 @@ class EngineProfile:
     unmeasured: bool = False
     measurements: EngineMeasurements | None = None
     kernel_floor_s: float = 2.5e-6
+    floor_clock_hz: float = 0.0
     launch_s: float = 0.0
     prompt_launch_s: float = 0.0
     graph_tokens: float = 0.0

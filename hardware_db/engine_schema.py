@@ -30,6 +30,7 @@ MILLI = 1e-3
 #: {field of `EngineProfile`: (key of the YAML, its unit in SI)}; a missing key keeps the default.
 _FIGURES: Mapping[str, tuple[str, float]] = {
     "kernel_floor_s": ("kernel_floor_us", MICRO),
+    "floor_clock_hz": ("floor_clock_ghz", GIGA),
     "host_step_s": ("host_step_us", MICRO),
     "host_sequence_s": ("host_sequence_us", MICRO),
     "host_request_s": ("host_request_ms", MILLI),
@@ -270,6 +271,7 @@ class EngineRecord(BaseModel):
     aliases: tuple[str, ...] = ()
     sources: dict[str, Source]
     kernel_floor_us: Fact
+    floor_clock_ghz: Fact | None = None
     launch_us: Fact | None = None
     prompt_launch_us: Fact | None = None
     graph_tokens: Fact | None = None

@@ -113,7 +113,7 @@ def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample
         message_bytes=float(np.mean(np.asarray(op.message_bytes, dtype=float))),
         memory_bytes_per_s=step.system.memory_bytes_per_s,
         peak_flops_per_s=step.system.peak(price.arithmetic),
-        floor_s=step.engine.kernel_floor_s,
+        floor_s=pricer.conditions.kernel_floor_s,
         runs=float(step.runs[row]),
         interval=intervals.of_operator(pricer, op),
     )

@@ -95,4 +95,27 @@ class Conditions:
         """Least time of `kernels` kernels in the engine's graphs [s]; None for kernels that run
         alone.
         """
-        return None if self.alone else kernels * self.engine.kernel_floor_s
+        return None if self.alone else kernels * self.kernel_floor_s
+
+    @property
+    def kernel_floor_s(self) -> float:
+        """Start and drain of one kernel in the engine's graphs [s]."""
+        return self.engine.kernel_floor_s * self._floor_share
+
+    @property
+    def moe_floor_s(self) -> float:
+        """Least time of routing, permutation and grouped products of one layer [s]."""
+        return self.engine.moe_floor_s * self._floor_share
+
+    @property
+    def _floor_share(self) -> float:
+        """Floor of a kernel on the system over that at the clock at which the engine states it.
+
+        Starting and draining a kernel takes a number of clock cycles. Measured steps show it on
+        NVIDIA GPUs; elsewhere the floor is taken as it is.
+        """
+        engine, system = self.engine, self.system
+        scales = engine.floor_clock_hz and system.clock_hz and system.kind == "gpu"
+        if not scales or system.vendor != "NVIDIA":
+            return 1.0
+        return engine.floor_clock_hz / self.device.clock_hz

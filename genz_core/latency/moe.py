@@ -223,7 +223,7 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "weight_bytes": float(np.max(d.get("weight_bytes", bytes_of(op.weights)))),
         "peak_flops_per_s": conditions.peak(op),
         "device": conditions.device_for(op),
-        "floor_s": None if conditions.alone else conditions.engine.moe_floor_s,
+        "floor_s": None if conditions.alone else conditions.moe_floor_s,
         "expert_s": None if conditions.alone else conditions.engine.expert_s,
         "at_random": not conditions.alone,
         "vectors": conditions.engine.thin_products,

@@ -14,6 +14,7 @@ from genz_core.common.registry import KINDS
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Graph
 from genz_core.latency import LatencyProfile, Pricer
+from genz_core.latency.conditions import Conditions
 from genz_core.latency.parameters import CLASSES, CollectiveParameters
 from genz_core.latency.roofline import roofline
 from genz_core.steps.step import price
@@ -141,6 +142,26 @@ def test_quantising_the_activations_costs_a_second_kernel():
     stored = op.gemm("x", 1, 64, 64, op.Types(weights="fp8", activations="fp8"))
     cost = expected_s(eight) - expected_s(stored)
     assert cost == pytest.approx(PLAIN.kernel_floor_s, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("change", "ratio"),
+    [
+        ({"vendor": "NVIDIA", "clock_hz": 3e9}, 0.5),
+        ({"vendor": "NVIDIA", "clock_hz": 1e9}, 1.5),
+        ({"vendor": "NVIDIA", "clock_hz": None}, 1.0),
+        ({"vendor": "NVIDIA", "clock_hz": 3e9, "kind": "cpu"}, 1.0),
+        ({"vendor": "AMD", "clock_hz": 3e9}, 1.0),
+    ],
+)
+def test_the_floor_of_a_kernel_takes_as_many_cycles_on_every_nvidia_gpu(change, ratio):
+    engine = EngineProfile(kernel_floor_s=4e-6, moe_floor_s=9e-6, floor_clock_hz=1.5e9)
+    system = replace(SYSTEM, **change)
+    conditions = Conditions(system, engine)
+    assert conditions.kernel_floor_s == pytest.approx(ratio * 4e-6, rel=1e-12)
+    assert conditions.moe_floor_s == pytest.approx(ratio * 9e-6, rel=1e-12)
+    host = Conditions(system, replace(engine, floor_clock_hz=0.0))
+    assert (host.kernel_floor_s, host.moe_floor_s) == (4e-6, 9e-6)
 
 
 def test_thin_products_waste_fewer_rows_where_an_engine_has_kernels_for_them():
