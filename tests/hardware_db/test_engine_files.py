@@ -37,7 +37,7 @@ def test_every_figure_has_a_source_that_exists(name):
 def test_every_figure_reaches_the_profile_in_si_units(name):
     """The unit in a YAML key, converted here independently of the schema."""
     record, engine = hardware_db.engine_facts(name), hardware_db.load_engine(name)
-    units = {"us": ("s", 1e-6), "ms": ("s", 1e-3), "gb": ("bytes", 1e9)}
+    units = {"us": ("s", 1e-6), "ms": ("s", 1e-3), "gb": ("bytes", 1e9), "ghz": ("hz", 1e9)}
     for key in type(record).model_fields:
         fact = getattr(record, key)
         if isinstance(fact, Fact):
