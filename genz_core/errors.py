@@ -27,6 +27,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from types import MappingProxyType
 
 #: Most names that an error lists where several fit.
@@ -57,9 +58,20 @@ def file_problem(error: Exception) -> str:
 
 
 class RidgelineError(Exception):
-    """Base of every error that a user can cause; the dashboard shows its text unchanged."""
+    """Base of every error that a user can cause; the dashboard shows its text unchanged.
+
+    where: what the error is about, if its text does not name it; the text begins with it.
+    """
 
     code = "error"
+    where = ""
+
+    def __str__(self) -> str:
+        said = self._said()
+        return f"{self.where}: {said}" if self.where else said
+
+    def _said(self) -> str:
+        return super().__str__()
 
 
 class UnknownName(RidgelineError, LookupError):
@@ -86,24 +98,36 @@ class UnknownName(RidgelineError, LookupError):
         fits: Sequence[str] = (),
         instead: str = "",
     ) -> None:
-        folded = {entry.casefold(): entry for entry in sorted({str(entry) for entry in names})}
         name = str(name)
         if len(name) > LONGEST_NAME:
             name = f"{name[:LONGEST_NAME]}…"
-        self.kind, self.name, self.fits = kind, name, tuple(fits)
-        if len(fits) > 1:
-            self.near = list(fits[:_MOST_FITTING])
-            more = f" and {len(fits) - len(self.near)} more" if len(fits) > len(self.near) else ""
+        super().__init__(kind, name)
+        self.kind, self.name, self.fits, self.hint = kind, name, tuple(fits), hint
+        self.instead = _INSTEAD.get().get(kind, instead) if instead else ""
+        self._names = frozenset(map(str, names))
+
+    @cached_property
+    def near(self) -> list[str]:
+        """At most four names that contain or resemble what was typed, or eight that it fits.
+
+        Searched for when asked: most errors are caught where a name may be something else.
+        """
+        if len(self.fits) > 1:
+            return list(self.fits[:_MOST_FITTING])
+        folded = {entry.casefold(): entry for entry in sorted(self._names)}
+        matches = difflib.get_close_matches(self.name.casefold(), folded, n=4, cutoff=0.4)
+        return list(dict.fromkeys((*self.fits, *(folded[match] for match in matches))))[:4]
+
+    def _said(self) -> str:
+        near = ""
+        if len(self.fits) > 1:
+            left = len(self.fits) - len(self.near)
+            more = f" and {left} more" if left else ""
             near = f"; it fits {', '.join(self.near)}{more}: say which"
-        else:
-            matches = difflib.get_close_matches(name.casefold(), folded, n=4, cutoff=0.4)
-            close = (folded[match] for match in matches)
-            self.near = list(dict.fromkeys((*fits, *close)))[:4]
-            near = f"; near: {', '.join(self.near)}" if self.near else ""
-        if instead:
-            instead = _INSTEAD.get().get(kind, instead)
-        said = (f"unknown {kind} {name!r}{near}", hint, instead)
-        super().__init__(". ".join(filter(None, said)))
+        elif self.near:
+            near = f"; near: {', '.join(self.near)}"
+        said = (f"unknown {self.kind} {self.name!r}{near}", self.hint, self.instead)
+        return ". ".join(filter(None, said))
 
 
 class UnknownModel(UnknownName):

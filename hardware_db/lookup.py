@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from genz_core.errors import LONGEST_NAME, UnknownSystem
 
@@ -30,9 +31,12 @@ NOISE: frozenset[str] = frozenset(
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
 #: Most other systems that a note on a bare name lists.
 _MOST_OTHERS = 4
+#: Names whose words are kept: those of the systems, which each search reads, and those asked for.
+_KEPT = 8192
 _INSTEAD = "`ridgeline systems` lists all, and a YAML file of your own can be given instead."
 
 
+@lru_cache(maxsize=_KEPT)
 def fold(name: str, noise: frozenset[str] = NOISE) -> str:
     """A name as a single word: in lower case, without separators, and without vendor words if
     others remain.
@@ -41,6 +45,7 @@ def fold(name: str, noise: frozenset[str] = NOISE) -> str:
     return "".join(word for word in words if word not in noise) or "".join(words)
 
 
+@lru_cache(maxsize=_KEPT)
 def parts(name: str) -> frozenset[str]:
     """Runs of letters and of digits in a name, without vendor words; 80g counts as 80gb."""
     text = re.sub(r"(\d)\s*(?:gi?b|g)\b", r"\1gb", name.casefold())

@@ -142,7 +142,7 @@ def _of_entry(what: str, at: int, entry: Mapping[str, Any], made: Any) -> Any:
     try:
         return made({str(key): value for key, value in entry.items()})
     except RidgelineError as error:
-        error.args = (f"{what} {named[:60]!r} of the fleet: {error}",)
+        error.where = f"{what} {named[:60]!r} of the fleet"
         raise
 
 

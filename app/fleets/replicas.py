@@ -110,7 +110,7 @@ def possible(model: FleetModel, machine: Machine) -> Possible:
     try:
         found, left = families(query)
     except UnknownName as error:
-        error.args = (f"model {model.name[:60]!r} of the fleet: {error}",)
+        error.where = f"model {model.name[:60]!r} of the fleet"
         raise
     except RidgelineError as error:
         return Possible((), str(error))

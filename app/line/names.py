@@ -67,7 +67,7 @@ def known() -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _whole(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> Named | None:
+def _whole(words: tuple[str, ...], own: frozenset[tuple[Path, int]]) -> Named | None:
     """The name that all the words form together."""
     if not all(_NAME.fullmatch(word) for word in words):
         return None
@@ -77,22 +77,23 @@ def _whole(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> Named |
     if len(words) > 1 and words[-1].casefold() == "x":
         return None  # "tpu v7 x 4"
     one_system = fold(text) in hardware_db.spellings()
-    others = any(map(_is_something, words[1:])) or number_format(words[0])
+    others = any(_is_something(word, own) for word in words[1:]) or number_format(words[0])
     if len(words) > 1 and not one_system and others:
-        return _version(words)
+        return _version(words, own)
     kinds: tuple[Callable[[str], Named | None], ...] = (_engine, _system, _model)
     return next((found for kind in kinds if (found := kind(text))), None)
 
 
-def _version(words: tuple[str, ...]) -> Named | None:
+def _version(words: tuple[str, ...], own: frozenset[tuple[Path, int]]) -> Named | None:
     """The model whose version is also the name of a system: "minimax m2"; None for two names."""
     first, second = words if len(words) == 2 else ("", "")
-    if not second or number_format(second) or _whole((first,), frozenset()):
+    if not second or number_format(second) or _whole((first,), own):
         return None
     return _model(f"{first} {second}")
 
 
-def _is_something(word: str) -> bool:
+@lru_cache(maxsize=4096)
+def _is_something(word: str, _own: frozenset[tuple[Path, int]]) -> bool:
     """Whether a word alone is a format, an engine or a system, and so not part of another name."""
     if is_number(word) or re.fullmatch(r"\d+gi?b?", word.casefold()):
         return False
@@ -158,11 +159,11 @@ def _model(text: str) -> Named | None:
 
 
 @lru_cache(maxsize=1024)
-def _several(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> tuple[str, ...]:
+def _several(words: tuple[str, ...], own: frozenset[tuple[Path, int]]) -> tuple[str, ...]:
     """Names that the words fit without deciding for one, () for words that fit none."""
     if not all(_NAME.fullmatch(word) for word in words) or is_number(words[0]):
         return ()
-    if any(map(_is_something, words)):
+    if any(_is_something(word, own) for word in words):
         return ()
     for resolve in (hardware_db.facts, resolve_name):
         try:

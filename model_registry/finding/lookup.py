@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, Literal
 
@@ -135,6 +135,7 @@ def _announced_formats(name: str) -> tuple[str, dict[str, str]]:
     return (f"{account}/{rest}" if account else rest), formats
 
 
+@lru_cache(maxsize=4096)
 def _tokens(name: str) -> Tokens:
     """`meta-llama/Meta-Llama-3_1-8B` -> ("llama", "3.1", "8b"); the account is left out."""
     text = re.sub(r"(?<=\d)_(?=\d)", ".", name.casefold().rpartition("/")[2])
