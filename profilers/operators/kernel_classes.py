@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from profilers.operators.demangle import demangled
 
@@ -132,7 +133,11 @@ def class_of_name(name: str | None) -> str | None:
     """Operator class of the first rule that a name matches; None if it matches none."""
     if not name:
         return None
-    text = demangled(name)[:_SEARCHED_CHARS]
+    return _class_of(demangled(name)[:_SEARCHED_CHARS])
+
+
+@lru_cache(maxsize=4096)
+def _class_of(text: str) -> str | None:
     return next(
         (operator_class for operator_class, pattern in _COMPILED if pattern.search(text)), None
     )

@@ -6,11 +6,13 @@ import asyncio
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.server.mcpserver import MCPServer
 
 from app.api import bodies
 from app.api.answers import Answers
@@ -22,11 +24,15 @@ from tests.app.test_one_answer import SERVED, STATIC, named, options
 
 ROOT = Path(__file__).parents[3]
 MODEL = "meta-llama/Llama-3.1-8B"
-ANSWERS = Answers(Workers(1, waiting_s=120.0, limit_s=120.0))
+
+
+@cache
+def made() -> MCPServer:
+    return server(Answers(Workers(1, waiting_s=120.0, limit_s=120.0)))
 
 
 async def _asked(tool: str, given: dict[str, Any]) -> Any:
-    async with Client(server(ANSWERS)) as client:
+    async with Client(made()) as client:
         return await client.call_tool(tool, given)
 
 
@@ -69,7 +75,7 @@ def test_a_load_is_that_of_the_command_line(scenario):
 
 def test_every_verb_is_a_tool_and_says_what_it_takes():
     async def tools() -> Any:
-        async with Client(server(ANSWERS)) as client:
+        async with Client(made()) as client:
             return (await client.list_tools()).tools
 
     listed = {tool.name: tool for tool in asyncio.run(tools())}
