@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from genz_core.compiled.lanes import SPLIT, Lanes, sum_nodes
-from genz_core.compiled.pricing import by_plans, plans
+from genz_core.compiled.pricing import by_plans, launching_s, plans
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.models.model_kinds import model_kind
 from genz_core.steps.overlap import bound_s
-from genz_core.steps.placed_graph import of_busiest_rank, stage_runs
+from genz_core.steps.placed_graph import launches, of_busiest_rank, stage_runs
 from genz_core.steps.step import price
 from genz_core.steps.step_estimate import BY_CONFIG, StepEstimate
 from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
@@ -117,8 +117,15 @@ def priced(deployed: Deployment, lanes: Lanes, weights: Array) -> StepEstimate:
         group, split = lanes.flat()
         step, system = Step((group,)), deployed.system
         graph = deployed.graph(step, split)
-        total = summed(price(graph, step, system, split, deployed.engine), weights)
-        return replace(total, wait_s=np.maximum(total.least_s - total.operators_s.sum(0), 0.0))
+        total = summed(price(graph, step, system, split, deployed.engine, alone=False), weights)
+        operators_s = total.operators_s.sum(0)
+        launched = launches(total.graph, total.runs)
+        waits = launching_s(deployed.engine, lanes, weights, launched, operators_s)
+        return replace(
+            total,
+            wait_s=np.maximum(total.least_s - operators_s, 0.0),
+            host_s=total.host_s + waits,
+        )
     return by_plans(deployed, found, weights)
 
 

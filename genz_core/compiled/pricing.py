@@ -20,7 +20,7 @@ from genz_core.steps.placed_graph import launches, of_busiest_rank
 from genz_core.steps.step import operators_s
 from genz_core.steps.step_estimate import Figures, Laid, StepEstimate
 from genz_core.symbolic.symbols import Unresolved
-from genz_core.types import Array, Mask, Parallelism, Step
+from genz_core.types import Array, Mask, Num, Parallelism, Step
 from genz_core.validity import stack
 
 #: number of steps for each kind beyond two above which making their plans is faster than pricing
@@ -137,7 +137,9 @@ def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * lanes.of_rank()
     each = weights.sum(axis=0)
     (operators_s,) = of_all_runs(found.runs[None], priced.expected_s)
-    host = sum_broadcast(host, weights) + _launching_s(engine, found, weights, operators_s)
+    host = sum_broadcast(host, weights) + launching_s(
+        engine, lanes, weights, launches(found.graph, found.runs), operators_s
+    )
     return StepEstimate(
         laid=Laid(found.graph, partial(_graph, deployed, lanes)),
         system=deployed.system,
@@ -156,17 +158,20 @@ def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate
     )
 
 
-def _launching_s(
-    engine: EngineProfile, found: Plans, weights: Array, operators_s: Array
+def launching_s(
+    engine: EngineProfile, lanes: Lanes, weights: Array, launched: Num, operators_s: Array
 ) -> Array | float:
-    """Time for which the device waits for launches [s], [lanes]."""
-    lanes = found.lanes
+    """Time for which the device waits for the launches of all nodes together [s], [lanes].
+
+    weights: [nodes, lanes].  launched: operators that the host launches in a node.  operators_s:
+    time of those of all nodes, [lanes].
+    """
     reads = np.max(lanes.new, axis=0) > 1.0 + lanes.drafted
     if not engine.prompt_launch_s or not reads.any():
         return 0.0
     tokens = np.max(lanes.of_rank() * lanes.new, axis=0)
-    launched = weights.sum(axis=0) * launches(found.graph, found.runs)
-    return np.where(reads, engine.launching_s(launched, operators_s, tokens), 0.0)
+    waits = engine.launching_s(weights.sum(axis=0) * launched, operators_s, tokens)
+    return np.where(reads, waits, 0.0)
 
 
 def operator_columns(

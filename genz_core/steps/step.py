@@ -28,12 +28,16 @@ def price(
     system: System,
     parallelism: Parallelism,
     engine: EngineProfile,
+    *,
+    alone: bool = True,
 ) -> StepEstimate:
     """Price the operators of one step with one micro-batch; `genz_core.schedule` combines several.
 
     Args:
         graph: the operators, as the engine executes them.
         step: its groups.  parallelism: degrees; numbers or arrays [configs], as in `graph`.
+        alone: the device waits for the launches of this step; if not, the caller adds the wait of
+            several steps, whose launches run ahead together.
 
     Raises:
         MissingSpec: the system states no peak or link that an operator needs.
@@ -51,7 +55,7 @@ def price(
     sequences = sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * sequences
     reads = reduce(np.logical_or, (~g.generates for g in step.groups))
-    if np.any(reads):
+    if alone and np.any(reads):
         tokens = sum(g.of_rank(parallelism.dp) * g.new_tokens for g in step.groups)
         waits = engine.launching_s(launches(graph, runs), runs @ expected, tokens)
         host = host + np.where(reads, waits, 0.0)

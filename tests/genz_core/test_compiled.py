@@ -151,6 +151,17 @@ def test_plans_price_as_graphs_do(monkeypatch):
     assert programs > drawn / 10
 
 
+def test_the_launches_of_all_chunks_of_a_prompt_run_ahead_together(monkeypatch):
+    """The last chunk takes the device less time than its launches take the host."""
+    model = model_registry.load("EleutherAI/pythia-1.4b")
+    asked = (hardware_db.load("rx-9070"), Workload(42, 2016, 8), Parallelism(tp=4))
+    by_plans = genz_core.estimate(model, *asked, hardware_db.load_engine("sglang"))
+    for module in (pricing, schedule):
+        monkeypatch.setattr(module, "plans", lambda deployed, lanes: None)
+    by_graphs = genz_core.estimate(model, *asked, hardware_db.load_engine("sglang"))
+    same(by_plans, by_graphs)
+
+
 @pytest.mark.slow
 @pytest.mark.draws
 @pytest.mark.filterwarnings("ignore")

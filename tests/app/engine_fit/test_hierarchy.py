@@ -91,5 +91,5 @@ def test_a_fit_made_again_gives_what_ships(engine):
         constant = CONSTANTS[fitted.design.constants[at]]
         if name == "device":
             there = tuned(shipped, shipped.measurements.devices[label])
-            factor = getattr(there, constant.field) / getattr(shipped, constant.field)
-            assert factor == pytest.approx(float(np.exp(fitted.at[at])), rel=2e-3)
+            expected = getattr(shipped, constant.field) * float(np.exp(fitted.at[at]))
+            assert getattr(there, constant.field) == pytest.approx(expected, rel=2e-3)
