@@ -16,6 +16,8 @@ from genz_core.types import Array, Num, Parallelism
 
 #: Status of a load with more arrivals than its deployment sustains.
 OVERLOADED = "overloaded"
+#: Of a time; a smaller difference of two times is one of rounding.
+_LAST_BITS = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +145,11 @@ class ServingEstimate:
 
     @property
     def wait_s(self) -> Array:
-        """Mean TTFT minus the prefill time of the prompt [s]."""
-        return self.ttft_s - self.prefill_s
+        """Mean TTFT minus the prefill time of the prompt [s]; 0 for a difference in their last
+        bits.
+        """
+        waits = self.ttft_s - self.prefill_s
+        return np.where(np.abs(waits) <= _LAST_BITS * self.prefill_s, 0.0, waits)
 
     @property
     def e2e_s(self) -> Array:

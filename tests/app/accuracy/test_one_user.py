@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ridgeline import serve
 
 import hardware_db
 import model_registry
@@ -116,3 +117,12 @@ def test_what_runs_teach_of_a_first_token_does_not_depend_on_the_length_of_the_a
 def test_the_first_token_of_one_user_does_not_depend_on_the_length_of_the_answer(engine: str):
     short, long = (served(alone("Qwen/Qwen3-32B", engine, osl)).ttft_s[0] for osl in (16, 512))
     assert short == pytest.approx(long, rel=1e-6)
+
+
+def test_one_user_of_an_engine_without_intake_does_not_wait_at_all():
+    """The difference of two equal times was -1.4e-17 s, and shown."""
+    table = serve(
+        "llama-3.1-8b", system="rtx-4090", engine="llama.cpp", concurrency=1,
+        isl=list(range(100, 2000, 50)),  # in one step
+    )  # fmt: skip
+    assert {row["wait_s"] for row in table.rows} == {0.0}

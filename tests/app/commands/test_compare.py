@@ -127,7 +127,7 @@ def test_the_steps_of_a_summary_are_counted_by_launches_of_attention(answer):
     given = ("--model", "deepseek-ai/DeepSeek-OCR", "--system", "rtx5090")
     counted = answer("compare", folder / "decode_cuda_gpu_kern_sum.csv", *given)
     [phase] = counted["phases"]
-    assert phase["steps"] == 64 and phase["ratio"] < 2.0
+    assert phase["steps"] == 64 and phase["ratio"] < 2.5
     assert any("64 steps of decode were counted" in note for note in counted["notes"])
     stated = answer(
         "compare", folder / "decode_cuda_gpu_kern_sum.csv", *given, "--steps", "decode=64"
