@@ -114,8 +114,7 @@ class Conditions:
         Starting and draining a kernel takes a number of clock cycles. Measured steps show it on
         NVIDIA GPUs; elsewhere the floor is taken as it is.
         """
-        engine, system = self.engine, self.system
-        scales = engine.floor_clock_hz and system.clock_hz and system.kind == "gpu"
-        if not scales or system.vendor != "NVIDIA":
+        stated, system = self.engine.floor_clock_hz, self.system
+        if not stated or not system.clock_hz or (system.vendor, system.kind) != ("NVIDIA", "gpu"):
             return 1.0
-        return engine.floor_clock_hz / self.device.clock_hz
+        return stated / system.clock_hz
