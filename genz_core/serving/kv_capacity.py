@@ -70,4 +70,4 @@ def step_rooms(
     whole = engine.whole_prompts
     room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
     room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)
-    return budget, room, isl if whole else isl / np.ceil(isl / budget)
+    return budget, room, isl if whole else np.minimum(isl, budget)

@@ -43,6 +43,10 @@ _DECODE_NODES, _PROMPT_NODES = 10, 8
 #: further one adds as much.
 PROMPTS_OF_A_KERNEL = (1.0, 256.0, 512.0)
 
+#: Fewest tokens that the last of several steps of a prompt is priced with: one would be a decode
+#: step, see `genz_core.schedule.chunk_nodes`.
+LEAST_REST = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
@@ -64,6 +68,13 @@ class Sizes:
     branches: int = 1
     share: Num = 1.0
 
+    @property
+    def rest(self) -> Array:
+        """Tokens of the last piece of a prompt."""
+        left = self.isl - np.floor(self.isl / self.piece) * self.piece
+        least = np.minimum(self.piece, LEAST_REST)
+        return np.where(left > 0.0, np.maximum(left, least), self.piece)
+
     def picked(self, chosen: Places) -> Sizes:
         """A selection of the configurations."""
         columns: dict[str, Any] = picked_columns(self, chosen)
@@ -76,8 +87,9 @@ class ModelTimes:
 
     nodes: tokens of a rank, [nodes, configs]; products_s, experts_s, rows_s: seconds there,
     [stages, nodes, configs].  decode_nodes: sequences that decode; decodes_s: their attention.
-    prompt_s: attention of a piece of a prompt by itself, [stages, configs]; prompts_s: that each
-    adds to a kernel of many, and prompts_least_s: what they pay once.
+    prompt_s: attention of a piece of a prompt by itself, [stages, configs]; rest_s: of the last
+    piece of a prompt.  prompts_s: that each piece adds to a kernel of many, and prompts_least_s:
+    what they pay once.
     ranks: number that wait for one another, [configs].  launched: operators that the host launches
     for each stage, [stages, configs].  uneven_s: time of the experts for each prompt token that a
     rank has beyond the mean of all, [stages, configs]: shared experts run for its own tokens.
@@ -91,6 +103,7 @@ class ModelTimes:
     decode_nodes: Array
     decodes_s: Array
     prompt_s: Array
+    rest_s: Array
     prompts_s: Array
     prompts_least_s: Array
     sizes: Sizes
@@ -121,13 +134,13 @@ class ModelTimes:
         some, nodes = _nodes(sizes, query.tokens, ranks)
         prompt = sizes.cached + sizes.isl
         contexts = prompt + NODES[:, None] * np.maximum(sizes.osl - 2.0, 0.0)
-        read = sizes.cached + (sizes.isl - sizes.piece) / 2.0
         of_tokens = steps.seconds(Group(nodes, one, one), *_OF_TOKENS)
         decoding = query.group(some[:, None], contexts, prompt)
         attention = steps.seconds(decoding, "groups")["groups"]
-        numbers = np.array(PROMPTS_OF_A_KERNEL)[:, None] * one
-        reading = Group(numbers, sizes.piece, read, prompt=prompt)
-        alone, many, more = np.moveaxis(steps.seconds(reading, "groups")["groups"], 1, 0)
+        numbers = np.array((1.0, *PROMPTS_OF_A_KERNEL))[:, None] * one
+        pieces = np.stack([sizes.rest, *[sizes.piece] * len(PROMPTS_OF_A_KERNEL)])
+        reading = Group(numbers, pieces, sizes.cached + (sizes.isl - pieces) / 2.0, prompt=prompt)
+        rest, alone, many, more = np.moveaxis(steps.seconds(reading, "groups")["groups"], 1, 0)
         number, further = PROMPTS_OF_A_KERNEL[1:]
         each = (more - many) / (further - number)
         launched = steps.launched[:, None] * one
@@ -142,8 +155,9 @@ class ModelTimes:
             decode_nodes=some,
             decodes_s=np.einsum("snkc,k->snc", attention, WEIGHTS),
             prompt_s=alone,
+            rest_s=rest,
             prompts_s=each,
-            prompts_least_s=np.maximum(many - number * each, 0.0),
+            prompts_least_s=np.minimum(np.maximum(many - number * each, 0.0), alone - each),
             sizes=sizes,
             ranks=ranks,
             launched=launched,
@@ -210,13 +224,17 @@ class ModelTimes:
         )
 
     def _reading(self, pieces: Array) -> Array:
-        """Attention of pieces of prompts in one kernel [s], [stages, ..., configs]."""
-        alone, each, least = (
+        """Attention of pieces of prompts in one kernel [s], [stages, ..., configs]; of less than a
+        piece linear through that of a prompt's last piece.
+        """
+        alone, last, each, least = (
             beside_stages(seconds, pieces)
-            for seconds in (self.prompt_s, self.prompts_s, self.prompts_least_s)
+            for seconds in (self.prompt_s, self.rest_s, self.prompts_s, self.prompts_least_s)
         )
-        first = np.minimum(pieces, 1.0)
-        seconds: Array = np.maximum(alone * first, least * first + each * pieces)
+        first, rest = np.minimum(pieces, 1.0), self.sizes.rest / self.sizes.piece
+        more = (alone - last) / np.where(rest < 1.0, 1.0 - rest, np.inf)
+        one = np.where(first <= rest, last * first / rest, last + more * (first - rest))
+        seconds: Array = np.where(pieces > 1.0, np.maximum(one, least + each * pieces), one)
         return seconds
 
     def prompts(self, tokens: Array) -> Array:
@@ -244,7 +262,7 @@ def _nodes(sizes: Sizes, query: int, ranks: Array) -> tuple[Array, Array]:
     # the tiles that a piece fills may have no rows left for the decodes beside it
     few, none = np.full_like(sizes.piece, query), np.zeros_like(sizes.piece)
     piece = sizes.piece + np.stack([none, few, sizes.decodes * query])
-    tokens = [decodes, prompts, piece, sizes.decodes * query + prompts]
+    tokens = [decodes, prompts, piece, sizes.rest[None], sizes.decodes * query + prompts]
     if np.any(ranks > 1.0):  # experts see the mean of the ranks, one of which reads
         tokens.append(sizes.piece / ranks + np.stack([none, sizes.decodes * query]))
         tokens.append(query / ranks[None])  # a single sequence on one of them

@@ -24,6 +24,7 @@ from typing import Literal
 
 import numpy as np
 
+from genz_core.serving.model_times import LEAST_REST
 from genz_core.serving.queues import FULLEST, largest, median_share
 from genz_core.serving.step_cycles import Gathered, StepCycles
 from genz_core.types import Array
@@ -238,7 +239,7 @@ class Batching(StepCycles):
         whole = np.floor(tokens / room)
         rest = tokens - whole * room
         last = np.where(whole > 0, rest, np.minimum(together, room))
-        some = np.maximum(last, 1.0)
+        some = np.maximum(last, np.where(whole > 0, np.minimum(LEAST_REST, room), 1.0))
         if launched is not None:  # the rest of a prompt is alone in the last of several steps
             launched = np.where(
                 whole > 0, some > self.times.graph_room(self._of_lane(beside)), launched

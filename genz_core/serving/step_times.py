@@ -173,7 +173,8 @@ class StepTimes:
             device = plain + self.prompts * (device - plain)
         if self.spilled:
             device = device + self.spilled(decodes, tokens, elsewhere)
-        sequences = decodes * self.sizes.branches + tokens / self.sizes.isl
+        prompts = np.maximum(tokens / self.sizes.isl, np.minimum(tokens, 1.0))
+        sequences = decodes * self.sizes.branches + prompts
         return self._with_host(device, decodes + tokens > 0, sequences)
 
     def of_decodes(self, decodes: Array) -> tuple[Array, Array]:

@@ -21,6 +21,16 @@ def test_one_user_of_an_idle_engine_waits_for_its_own_prompt_alone(model, system
     assert alone.ttft_s[0] == pytest.approx(alone.prefill_s[0] + ENGINE.host_request_s, rel=1e-3)
 
 
+@pytest.mark.parametrize("isl", [513, 600, 900, 1023, 1025, 3000, 8000])
+@pytest.mark.parametrize("length_ratio", [0.8, 1.0])
+def test_a_prompt_in_several_steps_is_read_in_its_prefill_time(model, system, isl, length_ratio):
+    engine = replace(ENGINE, chunk_tokens=512, host_sequence_s=1e-4, kernel_floor_s=5e-6)
+    alone = closed(model, system, 1, isl=isl, osl=64, length_ratio=length_ratio, engine=engine)
+    assert alone.ttft_s[0] == pytest.approx(alone.prefill_s[0], rel=1e-3)
+    two = closed(model, system, 2, isl=isl, osl=64, length_ratio=length_ratio, engine=engine)
+    assert two.ttft_s[0] >= two.prefill_s[0]
+
+
 def test_a_prompt_reaches_the_scheduler_after_its_tokens_were_counted(model, system):
     reads = replace(ENGINE, host_token_s=2e-6)
     plain, told = (closed(model, system, 1, isl=4000, engine=e) for e in (ENGINE, reads))
