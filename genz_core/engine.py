@@ -184,13 +184,16 @@ class EngineProfile:
     not shares of the peak, and above one if the engine's kernels are faster.  No kernel takes less
     than its roofline bound.
     attention_efficiency: likewise for its prefill attention, on top of compute_efficiency.
+    score_bytes: bytes that its prefill attention moves for each query, key and head if its kernels
+    keep the scores in memory; 0 for fused kernels.
     four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's, where
     the hardware multiplies in 4 bits.  expert_efficiency: likewise for experts with 4-bit weights,
     on any hardware.
     vector_weights: packed weights that a compute unit unpacks and multiplies with one row per clock
     in matrix-vector kernels; 0 where the engine has none.
-    products: arithmetic type whose peak its products work against, where the system states one
-    ("int8" for kernels that quantise activations themselves); "" for the type of the formats.
+    products: arithmetic type whose peak its products with weights work against, where the system
+    states one ("int8" for kernels that quantise activations themselves), and to which
+    `compute_efficiency` then refers; "" for the type of the formats.
     moe_floor_s: least time of routing, permutation and grouped products of one layer.
     expert_s: bookkeeping per expert on the device and layer.
     host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
@@ -258,6 +261,7 @@ class EngineProfile:
     compute_efficiency: float = 1.0
     memory_efficiency: float = 1.0
     attention_efficiency: float = 1.0
+    score_bytes: float = 0.0
     four_bit_efficiency: float = 1.0
     expert_efficiency: float = 1.0
     vector_weights: float = 0.0

@@ -333,6 +333,8 @@ class EngineRecord(BaseModel):
         era = era_of(self.eras, version)
         if era is not None and era.compiled:
             figures["prompt_launch_s"] = 0.0
+        if era is not None and era.score_bytes is not None:
+            figures["score_bytes"] = era.score_bytes.value
         eager = {name: fact.value for name, fact in self.extra.items()}
         return EngineProfile(
             name=self.id,

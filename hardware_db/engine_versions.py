@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
+from hardware_db.system_schema import Fact
+
 _MONTH = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _NUMBERS = re.compile(r"[vb]?(\d+(?:\.\d+)*)")
 _READABLE = re.compile(
@@ -28,6 +30,7 @@ class Era(BaseModel):
     id: a word for it.  until: its last release or build.  until_month: its last month, YYYY-MM.
     changed: what the next era does differently.  source: key of the file's sources.
     compiled: whether whole steps are compiled, so that the host launches no operators one by one.
+    score_bytes: as in `EngineProfile`; none if its kernels are fused, as today.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -38,6 +41,7 @@ class Era(BaseModel):
     changed: str
     source: str
     compiled: bool = False
+    score_bytes: Fact | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,7 @@ _TERM_WORDS: Mapping[str, str] = {
     "split_k": "splitting K over units",
     "split_keys": "splitting the keys over units",
     "append": "write to the cache",
+    "scores": "scores in memory",
     "quantize": "quantising the input",
     "permute": "sorting and gathering the tokens",
     "experts": "bookkeeping of the experts",

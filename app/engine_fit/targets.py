@@ -106,6 +106,7 @@ class EngineFitData:
         """The priced rows by index; without launches where the version has none."""
         if not resolved.engine.prompt_launch_s:
             engine = replace(engine, prompt_launch_s=0.0)
+        engine = replace(engine, score_bytes=resolved.engine.score_bytes)
         under = replace(resolved, engine=engine)
         priced = points_file.price_group(under, [self.rows[at] for at in rows])
         return dict(zip(rows, priced, strict=True))

@@ -43,6 +43,7 @@ def prefill_attention_time(
     peak_flops_per_s: float,
     device: Device,
     parameters: PrefillAttentionParameters,
+    score_bytes: float = 0.0,
     floor_s: float | None = None,
 ) -> KernelTime:
     """Time of attention of `new_tokens` queries over cached and new keys [s].
@@ -55,6 +56,7 @@ def prefill_attention_time(
         c     = max(c, longest_block x a block of 128 rows over all its keys on one unit)
         T     = launch + p_norm(overlap, c, bytes / (memory_efficiency bandwidth))
                 + append_passes (new q, k, v) / bandwidth
+                + score_bytes B H pairs / bandwidth
 
     Args:
         sequences, new_tokens, cached_tokens: of the group; numbers or arrays [shapes] that
@@ -64,6 +66,7 @@ def prefill_attention_time(
         kv_bytes: per element of the cache.  peak_flops_per_s: of the arithmetic type.
         device: units, clock and bandwidth of the datasheet.
         parameters: fitted constants of the device and (compute, cache) format.
+        score_bytes: moved for each query, key and head by kernels that keep the scores in memory.
         floor_s: replaces `parameters.launch_s`.
 
     Source: block structure of Dao, FlashAttention-2 (arXiv:2307.08691); the exponential unit as a
@@ -76,6 +79,7 @@ def prefill_attention_time(
         peak_flops_per_s=peak_flops_per_s,
         device=device,
         parameters=parameters,
+        score_bytes=score_bytes,
     )
     value_dim = head_dim if value_dim is None else value_dim
     return KernelTime(
@@ -107,6 +111,7 @@ def _prefill_stages(
     peak_flops_per_s: float,
     device: Device,
     parameters: PrefillAttentionParameters,
+    score_bytes: float,
 ) -> Stages:
     """Products with exponentials, and memory, side by side; then the write to the cache."""
     shape = _Prefill(*axes)
@@ -124,8 +129,11 @@ def _prefill_stages(
         "compute": _prefill_compute_s(shape, causal, peak_flops_per_s, device, parameters),
         "memory": moved / (parameters.memory_efficiency * device.memory_bytes_per_s),
     }
-    append = parameters.append_passes * (queries + appended) / device.memory_bytes_per_s
-    return Stages(stages, p_norm(parameters.overlap, *stages.values()), after={"append": append})
+    after = {"append": parameters.append_passes * (queries + appended) / device.memory_bytes_per_s}
+    if score_bytes:
+        scores = sequences * heads * attended_pairs(new, cached, window)
+        after["scores"] = scores * score_bytes / device.memory_bytes_per_s
+    return Stages(stages, p_norm(parameters.overlap, *stages.values()), after=after)
 
 
 def _prefill_compute_s(
@@ -412,6 +420,7 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "kv_bytes": bytes_of(op.kv),
         "peak_flops_per_s": conditions.peak(op) * conditions.engine.attention_efficiency,
         "device": conditions.device,
+        "score_bytes": conditions.engine.score_bytes,
     }
 
 

@@ -58,11 +58,13 @@ class Conditions:
     def peak(self, op: Op) -> float:
         """Peak that the engine's kernels for `op` work against [FLOP/s].
 
+        Attention multiplies no weights, so it runs in its own arithmetic type.
+
         Raises:
             MissingSpec: the system states no peak for the arithmetic type.
         """
         product_type, peaks = self.engine.products, self.system.peak_flops_per_s
-        if product_type and product_type not in peaks:
+        if product_type and (product_type not in peaks or op.operator_class == "attention"):
             return self.system.peak(self.arithmetic(op))
         return (
             self.system.peak(product_type or self.arithmetic(op)) * self.engine.compute_efficiency

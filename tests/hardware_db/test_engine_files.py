@@ -134,12 +134,18 @@ def test_an_engine_that_runs_on_cpus_says_who_says_so_and_what_differs(name):
     assert cited <= set(record.sources)
 
 
+def test_llama_cpp_keeps_scores_in_memory_until_flash_attention_runs_by_default():
+    versions = ("b3000", "b6000", "2025-08", "b6918", "")
+    kept = [hardware_db.load_engine("llama.cpp", version).score_bytes for version in versions]
+    assert kept == [20.0, 20.0, 20.0, 0.0, 0.0]
+
+
 def test_on_a_cpu_rates_that_were_fitted_on_gpus_say_nothing():
     fitted = hardware_db.load_engine("llama.cpp")
     engine = deploy(MODEL, hardware_db.load("xeon-8480plus"), fitted).engine
-    assert fitted.attention_efficiency < 0.3 and engine.attention_efficiency == 1.0
+    assert fitted.attention_efficiency < 0.5 and engine.attention_efficiency == 1.0
     assert engine.products == "int8" and engine.kernel_floor_s == pytest.approx(5e-6)
-    assert deploy(MODEL, hardware_db.load("h100"), fitted).engine.attention_efficiency < 0.3
+    assert deploy(MODEL, hardware_db.load("h100"), fitted).engine.attention_efficiency < 0.5
 
 
 def test_a_share_of_the_peak_holds_on_a_cpu_whose_peak_for_eight_bits_is_unknown():

@@ -137,6 +137,12 @@ def test_more_queries_over_the_same_keys_never_take_less(device):
         assert np.all(np.diff(seconds) >= -1e-9 * seconds[1:])
 
 
+def test_scores_that_are_kept_in_memory_are_moved_for_every_pair_and_head(device):
+    fused, kept = (prefill(device, 2, 4096, 1000, score_bytes=size) for size in (0.0, 20.0))
+    moved = 20.0 * 2 * 32 * attended_pairs(4096, 1000)
+    assert kept - fused == pytest.approx(moved / device.memory_bytes_per_s)
+
+
 def test_sparse_attention_reads_the_chosen_keys_or_all_there_are():
     assert list(sparse_context(np.array([100.0, 5000.0]), 2048)) == [100.0, 2048.0]
 

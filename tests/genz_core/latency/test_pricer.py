@@ -126,6 +126,16 @@ def test_prompts_and_decodes_in_one_array_are_priced_as_each_alone():
     assert together == pytest.approx(alone, rel=1e-12)
 
 
+def test_only_products_with_weights_run_in_the_arithmetic_of_an_engine_s_products():
+    eight_bits = replace(PLAIN, products="int8")
+    product, attention = (OF_TOKENS[kind](8000.0) for kind in ("gemm", "attention"))
+    assert expected_s(product, eight_bits) < expected_s(product)
+    assert expected_s(attention, eight_bits) == expected_s(attention)
+    slower = replace(eight_bits, compute_efficiency=0.3)
+    assert expected_s(product, slower) > 1.5 * expected_s(product, eight_bits)
+    assert expected_s(attention, slower) == expected_s(attention)
+
+
 def test_decode_over_a_latent_cache_beats_the_same_heads_with_keys_of_their_own():
     separate = op.Heads(16, 16, 192, 128)
     latent, expanded = (expected_s(op.attention("x", 64, 1, 8192, h)) for h in (LATENT, separate))
