@@ -15,8 +15,13 @@ _SIXTEEN_BIT = 2.0
 _KEPT: ByIdentity[tuple[str, ...]] = ByIdentity()
 
 
-def format_notes(model: Model, system: System) -> tuple[str, ...]:
-    """A note on each weight format below 16 bits whose products run in 16 bits or more."""
+def format_notes(model: Model, system: System, products: str) -> tuple[str, ...]:
+    """A note on each weight format below 16 bits whose products run in 16 bits or more.
+
+    products: the engine's own arithmetic type for them, see `EngineProfile`.
+    """
+    if products in system.peak_flops_per_s:
+        return ()
     return _KEPT.get(lambda: tuple(_notes(model, system)), model, system)
 
 

@@ -140,7 +140,7 @@ def combined(
         system = replace(system, price_usd_per_hour=rent)
     deployed = deploy(model, system, profile)
     said = engine_notes(profile) if isinstance(name, str) else ()
-    stored = format_notes(deployed.model, system)
+    stored = format_notes(deployed.model, system, deployed.engine.products)
     notes = (*model.notes, *system.notes, *stored, *deployed.notes, *said)
     whole = Resolved(scenario, deployed.model, system, deployed.engine, profile, notes)
     return asking(whole, scenario)

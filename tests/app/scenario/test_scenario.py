@@ -170,3 +170,10 @@ def test_weights_that_are_only_stored_in_their_format_are_named_once(weights, sy
     said = [note for note in resolve(question).notes if "unpacked" in note]
     assert len(said) == bool(runs)
     assert all(note.startswith(f"{weights} weights are unpacked to {runs} ") for note in said)
+
+
+def test_weights_that_an_engine_multiplies_in_its_own_arithmetic_are_not_said_to_be_unpacked():
+    asked = Question(model="openai/gpt-oss-20b", system="rtx-4090")
+    plain, blocks = (resolve(replace(asked, engine=name)).notes for name in ("vllm", "llama.cpp"))
+    assert any("mxfp4 weights are unpacked to bf16" in note for note in plain)
+    assert not any("unpacked" in note for note in blocks)
