@@ -194,6 +194,8 @@ class EngineProfile:
     products: arithmetic type whose peak its products with weights work against, where the system
     states one ("int8" for kernels that quantise activations themselves), and to which
     `compute_efficiency` then refers; "" for the type of the formats.
+    pass_tokens: most tokens that its products take at once, if it divides a step's tokens among
+    several passes; 0 for all of a step.
     moe_floor_s: least time of routing, permutation and grouped products of one layer.
     expert_s: bookkeeping per expert on the device and layer.
     host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
@@ -266,6 +268,7 @@ class EngineProfile:
     expert_efficiency: float = 1.0
     vector_weights: float = 0.0
     products: str = ""
+    pass_tokens: float = 0.0
     moe_floor_s: float = 10e-6
     expert_s: float = 0.03e-6
     host_step_s: float = 5e-4

@@ -50,6 +50,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "four_bit_efficiency": ("four_bit_efficiency", 1.0),
     "expert_efficiency": ("expert_efficiency", 1.0),
     "vector_weights": ("vector_weights", 1.0),
+    "pass_tokens": ("pass_tokens", 1.0),
     "held_share": ("held_share", 1.0),
     "ahead_steps": ("ahead_steps", 1.0),
     "hand_over_steps": ("hand_over_steps", 1.0),
@@ -283,6 +284,7 @@ class EngineRecord(BaseModel):
     four_bit_efficiency: Fact | None = None
     expert_efficiency: Fact | None = None
     vector_weights: Fact | None = None
+    pass_tokens: Fact | None = None
     held_share: Fact | None = None
     ahead_steps: Fact | None = None
     hand_over_steps: Fact | None = None

@@ -93,6 +93,11 @@ class Conditions:
             return 0.0
         return self.engine.vector_weights * self.device.compute_units * self.device.clock_hz
 
+    @property
+    def pass_rows(self) -> float:
+        """Most tokens that the engine's products take at once; 0 for any number."""
+        return 0.0 if self.alone else self.engine.pass_tokens
+
     def floor_s(self, kernels: int = 1) -> float | None:
         """Least time of `kernels` kernels in the engine's graphs [s]; None for kernels that run
         alone.

@@ -4,6 +4,7 @@ memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,7 @@ def gemm_time(
     least_rows: int = 64,
     streamed: bool = False,
     vector_weights_per_s: float = 0.0,
+    pass_rows: float = 0.0,
     floor_s: float | None = None,
 ) -> KernelTime:
     """Time of the product x[m, k] @ w[k, n] on one device [s].
@@ -73,6 +75,8 @@ def gemm_time(
     replaces t_compute, and there is no K loop.  It unpacks each weight once and multiplies it with
     each row on the vector units.  More rows take at least t_vector.
 
+    Where `pass_rows` is given, more rows take their share of the time of as many.
+
     Args:
         m, n, k: rows (tokens), output features, input features; numbers or arrays [shapes] that
             broadcast.  m = 0 costs nothing.
@@ -89,6 +93,7 @@ def gemm_time(
             more rows have them packed for the blocks of their kernel first.
         vector_weights_per_s: weights that matrix-vector kernels unpack and multiply with one row a
             second; 0 where an engine has none.
+        pass_rows: most rows of one run, 0 for any number.
         floor_s: replaces `parameters.launch_s` (an engine's kernel floor under CUDA graphs).
 
     Source: tile and wave quantisation as in NVIDIA, "Matrix Multiplication Background User's
@@ -109,6 +114,8 @@ def gemm_time(
         streamed=streamed,
         vector_weights_per_s=vector_weights_per_s,
     )
+    if pass_rows:
+        stages = partial(in_passes, run=_stages, rows=1, most=pass_rows, **stages.keywords)
     return KernelTime(
         stages,
         (m, n, k),
@@ -117,6 +124,18 @@ def gemm_time(
         chunk=_CHUNK,
         repeats=np.ndim(n) == 0 and np.ndim(k) == 0,
     )
+
+
+def in_passes(
+    *axes: Array, run: Callable[..., Stages], rows: int, most: float, **conditions: Any
+) -> Stages:
+    """Stages of products of at most `most` rows at a time.
+
+    rows: number of leading axes that count rows; the first decides.  run: stages of one pass, from
+    the axes and further keywords.
+    """
+    times = np.maximum(axes[0] / most, 1.0)
+    return run(*(axis / times for axis in axes[:rows]), *axes[rows:], **conditions).repeated(times)
 
 
 def _stages(
@@ -249,6 +268,7 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "least_rows": least_rows,
         "streamed": least_rows == 1 and plain,
         "vector_weights_per_s": conditions.vector_weights_per_s(op),
+        "pass_rows": conditions.pass_rows,
         "floor_s": conditions.floor_s(2 if quantized else 1),
     }
 

@@ -89,6 +89,12 @@ class Stages:
     of_way: Mapping[str, Array] = field(default_factory=lambda: _NONE)
     after: Mapping[str, Array] = field(default_factory=lambda: _NONE)
 
+    def repeated(self, times: Array) -> Stages:
+        """The stages of a number of equal runs one after another, [shapes]."""
+        parts = (self.side_by_side, self.of_way, self.after)
+        side, ways, after = ({k: v * times for k, v in part.items()} for part in parts)
+        return Stages(side, self.together_s * times, ways, after)
+
     def total_s(self) -> Array:
         """Time of the fastest variant with all subsequent parts [s], [shapes]."""
         time = self._of_each_way()

@@ -10,7 +10,7 @@ import numpy as np
 from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
-from genz_core.latency.gemm import MOST_VECTORS
+from genz_core.latency.gemm import MOST_VECTORS, in_passes
 from genz_core.latency.kernel_time import KernelTime, Stages
 from genz_core.latency.models import prices
 from genz_core.latency.numerics import p_norm
@@ -43,6 +43,7 @@ def moe_time(
     at_random: bool = False,
     vectors: bool = False,
     vector_weights_per_s: float = 0.0,
+    pass_rows: float = 0.0,
 ) -> KernelTime:
     """Time of the routed experts of one layer on one device [s].
 
@@ -74,6 +75,7 @@ def moe_time(
         vectors: the engine has matrix-vector kernels of experts.
         vector_weights_per_s: weights that those kernels unpack and multiply a second, 0 for no
             limit.  Up to 8 tokens run on them; more tokens take at least as long.
+        pass_rows: most tokens of one run, 0 for any number.
 
     Source: tile padding of grouped products, Gale et al., MegaBlocks (arXiv:2211.15841); the
     rows of an expert under random routing are binomial.  Matrix-vector kernels of experts: ggml's
@@ -91,6 +93,8 @@ def moe_time(
         vectors=vectors,
         vector_weights_per_s=vector_weights_per_s,
     )
+    if pass_rows:
+        stages = partial(in_passes, run=_experts_stages, rows=2, most=pass_rows, **stages.keywords)
     return KernelTime(
         stages,
         (tokens, routed_rows, active_experts, local_experts, hidden, intermediate),
@@ -228,4 +232,5 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "at_random": not conditions.alone,
         "vectors": conditions.engine.thin_products,
         "vector_weights_per_s": conditions.vector_weights_per_s(op),
+        "pass_rows": conditions.pass_rows,
     }

@@ -147,6 +147,17 @@ def test_one_row_that_is_streamed_takes_the_longer_of_memory_and_compute_and_mor
     assert streamed[1] == plain[1]
 
 
+def test_more_rows_than_a_pass_holds_read_the_weights_once_a_pass(device):
+    passes = {"pass_rows": 512.0, "floor_s": 0.0}
+    rows = np.array([1, 100, 512, 1024, 5120])
+    whole, split = (
+        price(device, rows, 4096, 4096, **named) for named in ({"floor_s": 0.0}, passes)
+    )
+    assert split[:3] == pytest.approx(whole[:3])
+    assert split[3:] == pytest.approx([2 * whole[2], 10 * whole[2]])
+    assert np.all(split >= whole * (1 - 1e-9))
+
+
 # ------------------------------------------------------------------------------- vector kernels
 
 VECTOR_WEIGHTS_PER_S = 18.0 * 132 * 1.755e9

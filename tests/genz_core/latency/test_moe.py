@@ -115,6 +115,19 @@ def test_random_routing_has_no_cliff_and_no_tokens_that_save_time(device, tokens
     assert more >= one * (1 - 1e-9)
 
 
+def test_experts_that_read_in_passes_have_fewer_rows_each_time(device):
+    def seconds(tokens, **options):
+        return moe_time(
+            tokens, tokens * TOP_K, active(tokens), local_experts=EXPERTS, hidden=HIDDEN,
+            intermediate=INTERMEDIATE, peak_flops_per_s=1e15, device=device, at_random=True,
+            parameters=MoeParameters(), floor_s=0.0, expert_s=0.0, **options,
+        ).seconds()  # fmt: skip
+
+    assert seconds(512.0, pass_rows=512.0) == seconds(512.0)
+    assert seconds(4096.0, pass_rows=512.0) == pytest.approx(8 * seconds(512.0), rel=0.01)
+    assert seconds(4096.0, pass_rows=512.0) > 1.2 * seconds(4096.0)
+
+
 # ------------------------------------------------------------------------------- vector kernels
 
 #: A device with little arithmetic: 30 FLOP per byte, like local machines.
