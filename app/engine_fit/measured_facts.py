@@ -20,7 +20,8 @@ _COLUMNS = ("load", "engine", "fact", "value", "least", "most", "rows")
 def measured_facts() -> list[dict[str, Any]]:
     """One row per load, engine and fact: a value and the number of runs that had it, or a range.
 
-    Engine "*" counts all; engines with fewer than `LEAST_ROWS` runs have no rows of their own.
+    Engine "*" counts all; engines with fewer than `LEAST_ROWS` runs have no rows of their own, and
+    those measured in single steps alone have no range of output tokens.
     """
     words: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     numbers: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -42,7 +43,7 @@ def measured_facts() -> list[dict[str, Any]]:
                     _row(*key, value=value, rows=times) for value, times in sorted(values.items())
                 ]
         for key, span in sorted(numbers.items()):
-            if key[:2] == (load, engine):
+            if key[:2] == (load, engine) and not (key[2] == "osl" and max(span) <= 1.0):
                 ends = {"least": f"{min(span):.6g}", "most": f"{max(span):.6g}"}
                 rows.append(_row(*key, **ends, rows=len(span)))
     return rows

@@ -61,6 +61,14 @@ def test_an_engine_with_few_runs_has_the_ranges_of_all():
     assert measured("served", "vllm") != measured("served")
 
 
+def test_an_engine_that_was_measured_in_single_steps_has_the_output_lengths_of_all():
+    assert "osl" not in measured("batch", "llama.cpp").ranges
+    row = facts(Question(engine="llama.cpp", system="rtx-4090", weights="q4_0", osl=256))
+    assert "beyond the measured range" not in row["message"]
+    far = facts(Question(engine="llama.cpp", system="rtx-4090", weights="q4_0", osl=4096))
+    assert "above 2,048 output tokens" in far["message"]
+
+
 def test_every_measured_run_is_within_what_was_measured():
     """No measured run lies outside the ranges that include it, or has an unmeasured category."""
     rows = [dict(row) for row in table("measurements", "published")][::9]
