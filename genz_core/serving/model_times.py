@@ -170,6 +170,15 @@ class ModelTimes:
         return _Lines(self)
 
     @cached_property
+    def _part_of_a_piece(self) -> tuple[Array, Array, Array]:
+        """Size of the last piece of a prompt, in pieces, [configs]; attention of a piece up to that
+        size and beyond it [s per piece], [stages, configs].
+        """
+        rest = self.sizes.rest / self.sizes.piece
+        left = np.where(rest < 1.0, 1.0 - rest, np.inf)
+        return rest, self.rest_s / rest, (self.prompt_s - self.rest_s) / left
+
+    @cached_property
     def _one_rank(self) -> bool:
         """Whether no rank of any configuration waits for another."""
         return bool((self.ranks == 1.0).all())
@@ -227,14 +236,14 @@ class ModelTimes:
         """Attention of pieces of prompts in one kernel [s], [stages, ..., configs]; of less than a
         piece linear through that of a prompt's last piece.
         """
-        alone, last, each, least = (
+        rest, below, beyond = self._part_of_a_piece
+        below, beyond, each, least = (
             beside_stages(seconds, pieces)
-            for seconds in (self.prompt_s, self.rest_s, self.prompts_s, self.prompts_least_s)
+            for seconds in (below, beyond, self.prompts_s, self.prompts_least_s)
         )
-        first, rest = np.minimum(pieces, 1.0), self.sizes.rest / self.sizes.piece
-        more = (alone - last) / np.where(rest < 1.0, 1.0 - rest, np.inf)
-        one = np.where(first <= rest, last * first / rest, last + more * (first - rest))
-        seconds: Array = np.where(pieces > 1.0, np.maximum(one, least + each * pieces), one)
+        first = np.minimum(pieces, 1.0)
+        one = below * np.minimum(first, rest) + beyond * np.maximum(first - rest, 0.0)
+        seconds: Array = np.maximum(one, (least + each * pieces) * (pieces > 1.0))
         return seconds
 
     def prompts(self, tokens: Array) -> Array:
