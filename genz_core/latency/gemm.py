@@ -75,7 +75,8 @@ def gemm_time(
     replaces t_compute, and there is no K loop.  It unpacks each weight once and multiplies it with
     each row on the vector units.  More rows take at least t_vector.
 
-    Where `pass_rows` is given, more rows take their share of the time of as many.
+    Where `pass_rows` is given and m exceeds it, T - launch is m / pass_rows times that of
+    `pass_rows` rows.
 
     Args:
         m, n, k: rows (tokens), output features, input features; numbers or arrays [shapes] that
@@ -129,7 +130,7 @@ def gemm_time(
 def in_passes(
     *axes: Array, run: Callable[..., Stages], rows: int, most: float, **conditions: Any
 ) -> Stages:
-    """Stages of products of at most `most` rows at a time.
+    """Stages of products that run `most` rows at a time.
 
     rows: number of leading axes that count rows; the first decides.  run: stages of one pass, from
     the axes and further keywords.

@@ -69,6 +69,11 @@ class Sizes:
     share: Num = 1.0
 
     @property
+    def several(self) -> bool:
+        """Whether any prompt needs several steps."""
+        return bool(np.any(self.isl > self.piece))
+
+    @property
     def rest(self) -> Array:
         """Tokens of the last piece of a prompt."""
         left = self.isl - np.floor(self.isl / self.piece) * self.piece
@@ -137,10 +142,15 @@ class ModelTimes:
         of_tokens = steps.seconds(Group(nodes, one, one), *_OF_TOKENS)
         decoding = query.group(some[:, None], contexts, prompt)
         attention = steps.seconds(decoding, "groups")["groups"]
-        numbers = np.array((1.0, *PROMPTS_OF_A_KERNEL))[:, None] * one
-        pieces = np.stack([sizes.rest, *[sizes.piece] * len(PROMPTS_OF_A_KERNEL)])
-        reading = Group(numbers, pieces, sizes.cached + (sizes.isl - pieces) / 2.0, prompt=prompt)
-        rest, alone, many, more = np.moveaxis(steps.seconds(reading, "groups")["groups"], 1, 0)
+        numbers, pieces = [*PROMPTS_OF_A_KERNEL], [sizes.piece] * len(PROMPTS_OF_A_KERNEL)
+        if sizes.several:
+            numbers, pieces = [*numbers, 1.0], [*pieces, sizes.rest]
+        new = np.stack(pieces)
+        reading = Group(
+            np.array(numbers)[:, None] * one, new, sizes.cached + (sizes.isl - new) / 2.0,
+            prompt=prompt,
+        )  # fmt: skip
+        alone, many, more, *last = np.moveaxis(steps.seconds(reading, "groups")["groups"], 1, 0)
         number, further = PROMPTS_OF_A_KERNEL[1:]
         each = (more - many) / (further - number)
         launched = steps.launched[:, None] * one
@@ -155,7 +165,7 @@ class ModelTimes:
             decode_nodes=some,
             decodes_s=np.einsum("snkc,k->snc", attention, WEIGHTS),
             prompt_s=alone,
-            rest_s=rest,
+            rest_s=last[0] if last else alone,
             prompts_s=each,
             prompts_least_s=np.minimum(np.maximum(many - number * each, 0.0), alone - each),
             sizes=sizes,
@@ -271,7 +281,9 @@ def _nodes(sizes: Sizes, query: int, ranks: Array) -> tuple[Array, Array]:
     # the tiles that a piece fills may have no rows left for the decodes beside it
     few, none = np.full_like(sizes.piece, query), np.zeros_like(sizes.piece)
     piece = sizes.piece + np.stack([none, few, sizes.decodes * query])
-    tokens = [decodes, prompts, piece, sizes.rest[None], sizes.decodes * query + prompts]
+    tokens = [decodes, prompts, piece, sizes.decodes * query + prompts]
+    if sizes.several:
+        tokens.append(sizes.rest[None])
     if np.any(ranks > 1.0):  # experts see the mean of the ranks, one of which reads
         tokens.append(sizes.piece / ranks + np.stack([none, sizes.decodes * query]))
         tokens.append(query / ranks[None])  # a single sequence on one of them
