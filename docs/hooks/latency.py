@@ -27,13 +27,14 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
     """(title, what holds its docstrings, its sets of constants)."""
     from genz_core import operators
     from genz_core.latency import (
-        attention,
         collective_traffic,
         collectives,
+        decode_attention,
         gemm,
         moe,
         parameters,
         pointwise,
+        prefill_attention,
         residual,
         residual_grid,
         roofline,
@@ -46,12 +47,12 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
         ("Matrix products", [gemm.gemm_time], [parameters.GemmParameters]),
         (
             "Attention of a prompt",
-            [attention.prefill_attention_time],
+            [prefill_attention.prefill_attention_time],
             [parameters.PrefillAttentionParameters],
         ),
         (
             "Attention of a decode step",
-            [attention.decode_attention_time],
+            [decode_attention.decode_attention_time],
             [parameters.DecodeAttentionParameters],
         ),
         ("Mixtures of experts", [moe.moe_time, moe.expected_tiles], [parameters.MoeParameters]),

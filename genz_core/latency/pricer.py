@@ -14,7 +14,15 @@ import numpy as np
 
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Op, picked
-from genz_core.latency import attention, collectives, gemm, moe, pointwise, scan  # noqa: F401
+from genz_core.latency import (  # noqa: F401
+    collectives,
+    decode_attention,
+    gemm,
+    moe,
+    pointwise,
+    prefill_attention,
+    scan,
+)
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
 from genz_core.latency.kernel_time import KernelTime, seconds_of

@@ -3,12 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.attention import (
-    decode_attention_time,
-    prefill_attention_time,
-    sparse_context,
-)
+from genz_core.latency.attention_kinds import sparse_context
+from genz_core.latency.decode_attention import decode_attention_time
 from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
+from genz_core.latency.prefill_attention import prefill_attention_time
 from genz_core.operators import attended_pairs
 
 PEAK = 989.4e12

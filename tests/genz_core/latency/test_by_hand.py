@@ -5,7 +5,7 @@ numbers: 100 units of 1 GHz and 1 TFLOP/s, 1 TB/s, with constants under which no
 import numpy as np
 import pytest
 
-from genz_core.latency.attention import decode_attention_time, prefill_attention_time
+from genz_core.latency.decode_attention import decode_attention_time
 from genz_core.latency.device import Device
 from genz_core.latency.gemm import gemm_time
 from genz_core.latency.moe import expected_tiles, moe_time
@@ -16,6 +16,7 @@ from genz_core.latency.parameters import (
     PrefillAttentionParameters,
     ScanParameters,
 )
+from genz_core.latency.prefill_attention import prefill_attention_time
 from genz_core.latency.scan import scan_time
 
 ROUND = Device({"bf16": 1e14}, 1e12, 100.0, 1e9, 40e6)
