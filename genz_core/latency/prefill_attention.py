@@ -128,8 +128,8 @@ def _prefill_stages(
     }
     after = {"append": parameters.append_passes * (queries + appended) / device.memory_bytes_per_s}
     if score_bytes:
-        scores = sequences * heads * attended_pairs(new, cached, window)
-        after["scores"] = scores * score_bytes / device.memory_bytes_per_s
+        pairs = attended_pairs(new, cached, window) if causal else new * (cached + new)
+        after["scores"] = sequences * heads * pairs * score_bytes / device.memory_bytes_per_s
     return Stages(stages, p_norm(parameters.overlap, *stages.values()), after=after)
 
 

@@ -139,6 +139,10 @@ def test_scores_that_are_kept_in_memory_are_moved_for_every_pair_and_head(device
     fused, kept = (prefill(device, 2, 4096, 1000, score_bytes=size) for size in (0.0, 20.0))
     moved = 20.0 * 2 * 32 * attended_pairs(4096, 1000)
     assert kept - fused == pytest.approx(moved / device.memory_bytes_per_s)
+    both = prefill(device, 1, 512, causal=False, score_bytes=20.0)
+    assert both - prefill(device, 1, 512, causal=False) == pytest.approx(
+        20.0 * 32 * 512**2 / device.memory_bytes_per_s
+    )
 
 
 def test_sparse_attention_reads_the_chosen_keys_or_all_there_are():
