@@ -23,6 +23,8 @@ _PLAIN = LatencyProfile(
     },
     note="typical constants; the system has no latency profile",
 )
+#: Classes of operators that multiply weights.
+_OF_WEIGHTS = ("gemm", "convolution", "moe")
 _SIXTEEN_BITS = 2.0
 _FOUR_BITS = 0.7  # bytes per weight below which a format is 4-bit with scales
 
@@ -58,13 +60,14 @@ class Conditions:
     def peak(self, op: Op) -> float:
         """Peak that the engine's kernels for `op` work against [FLOP/s].
 
-        Attention multiplies no weights, so it runs in its own arithmetic type.
+        Only what multiplies weights runs in the engine's arithmetic for products.
 
         Raises:
             MissingSpec: the system states no peak for the arithmetic type.
         """
         product_type, peaks = self.engine.products, self.system.peak_flops_per_s
-        if product_type and (product_type not in peaks or op.operator_class == "attention"):
+        weighted = op.operator_class in _OF_WEIGHTS
+        if product_type and not (product_type in peaks and weighted):
             return self.system.peak(self.arithmetic(op))
         return (
             self.system.peak(product_type or self.arithmetic(op)) * self.engine.compute_efficiency

@@ -128,12 +128,14 @@ def test_prompts_and_decodes_in_one_array_are_priced_as_each_alone():
 
 def test_only_products_with_weights_run_in_the_arithmetic_of_an_engine_s_products():
     eight_bits = replace(PLAIN, products="int8")
-    product, attention = (OF_TOKENS[kind](8000.0) for kind in ("gemm", "attention"))
-    assert expected_s(product, eight_bits) < expected_s(product)
-    assert expected_s(attention, eight_bits) == expected_s(attention)
     slower = replace(eight_bits, compute_efficiency=0.3)
-    assert expected_s(product, slower) > 1.5 * expected_s(product, eight_bits)
-    assert expected_s(attention, slower) == expected_s(attention)
+    for kind in ("gemm", "moe"):
+        product = OF_TOKENS[kind](8000.0)
+        assert expected_s(product, eight_bits) < expected_s(product)
+        assert expected_s(product, slower) > 1.5 * expected_s(product, eight_bits)
+    for kind in ("attention", "ssm", "linear_attention"):
+        other = OF_TOKENS[kind](8000.0)
+        assert expected_s(other, eight_bits) == expected_s(other, slower) == expected_s(other)
 
 
 def test_decode_over_a_latent_cache_beats_the_same_heads_with_keys_of_their_own():
