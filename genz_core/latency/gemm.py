@@ -4,7 +4,6 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
-from genz_core.latency.kernel_time import KernelTime, Stages
+from genz_core.latency.kernel_time import KernelTime, Stages, in_passes
 from genz_core.latency.models import prices
 from genz_core.latency.numerics import p_norm, warm_share
 from genz_core.latency.parameters import GemmParameters
@@ -125,18 +124,6 @@ def gemm_time(
         chunk=_CHUNK,
         repeats=np.ndim(n) == 0 and np.ndim(k) == 0,
     )
-
-
-def in_passes(
-    *axes: Array, run: Callable[..., Stages], rows: int, most: float, **conditions: Any
-) -> Stages:
-    """Stages of products that run `most` rows at a time.
-
-    rows: number of leading axes that count rows; the first decides.  run: stages of one pass, from
-    the axes and further keywords.
-    """
-    times = np.maximum(axes[0] / most, 1.0)
-    return run(*(axis / times for axis in axes[:rows]), *axes[rows:], **conditions).repeated(times)
 
 
 def _stages(

@@ -6,11 +6,12 @@ A latency model states its stages once, as a function of flat arrays of shapes (
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -118,6 +119,18 @@ class Stages:
 
     def _of_each_way(self) -> Array:
         return number(sum(self.of_way.values(), start=self.together_s))
+
+
+def in_passes(
+    *axes: Array, run: Callable[..., Stages], rows: int, most: float, **conditions: Any
+) -> Stages:
+    """Stages of products that run `most` rows at a time.
+
+    rows: number of leading axes that count rows; the first decides.  run: stages of one pass, from
+    the axes and further keywords.
+    """
+    times = np.maximum(axes[0] / most, 1.0)
+    return run(*(axis / times for axis in axes[:rows]), *axes[rows:], **conditions).repeated(times)
 
 
 @dataclass(frozen=True, slots=True)

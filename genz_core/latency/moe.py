@@ -10,8 +10,8 @@ import numpy as np
 from genz_core.graphs import Op
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
-from genz_core.latency.gemm import MOST_VECTORS, in_passes
-from genz_core.latency.kernel_time import KernelTime, Stages
+from genz_core.latency.gemm import MOST_VECTORS
+from genz_core.latency.kernel_time import KernelTime, Stages, in_passes
 from genz_core.latency.models import prices
 from genz_core.latency.numerics import p_norm
 from genz_core.latency.parameters import MoeParameters
