@@ -32,6 +32,9 @@ from genz_core.validity import spread_out
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 NODES = (1 + np.array([-1, 0, 1]) * np.sqrt(3 / 5)) / 2
 WEIGHTS = np.array([5, 8, 5]) / 18
+#: Fewest tokens of a rank of the context in the last of several steps of a prompt: one would be
+#: priced as a decode step.
+LEAST_REST = 2.0
 _MORE_PARTS = 4.0  # micro-batches per stage, for a schedule between few and one per sequence
 
 
@@ -174,8 +177,7 @@ def chunk_nodes(
     total, most = of_rank * new, most_tokens(new, engine)
     full = np.floor(total / most)
     rest = total - full * most
-    # A rest of one token would be priced as a decode step, so another token is added.
-    least = np.minimum(2.0 * np.asarray(cp, dtype=float), most / 2.0)
+    least = np.minimum(LEAST_REST * np.asarray(cp, dtype=float), most / 2.0)
     rest = np.where((rest > 0) & (full > 0), np.maximum(rest, least), rest)
     tokens = np.where(full > 0, (total - rest) / np.maximum(full, 1.0), total)
     nodes = []

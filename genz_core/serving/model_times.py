@@ -23,7 +23,7 @@ from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.graphs import Op, picked
 from genz_core.models.speculative import QueryTokens
-from genz_core.schedule import NODES, WEIGHTS
+from genz_core.schedule import LEAST_REST, NODES, WEIGHTS
 from genz_core.serving.deduplicate import picked_columns
 from genz_core.serving.node_lines import Line, nodes_of
 from genz_core.steps.placed_graph import launches, of_busiest_rank, stage_runs
@@ -42,10 +42,6 @@ _DECODE_NODES, _PROMPT_NODES = 10, 8
 #: Numbers of prompts whose attention is priced in one kernel: a single one, and two at which every
 #: further one adds as much.
 PROMPTS_OF_A_KERNEL = (1.0, 256.0, 512.0)
-
-#: Fewest tokens that the last of several steps of a prompt is priced with: one would be a decode
-#: step, see `genz_core.schedule.chunk_nodes`.
-LEAST_REST = 2.0
 
 
 @dataclass(frozen=True, slots=True)

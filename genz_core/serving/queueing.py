@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from genz_core.serving.model_times import LEAST_REST
+from genz_core.schedule import LEAST_REST
 from genz_core.serving.queues import FULLEST, largest, median_share
 from genz_core.serving.step_cycles import Gathered, StepCycles
 from genz_core.types import Array
