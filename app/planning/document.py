@@ -67,8 +67,8 @@ def _formats(answer: Answer) -> Iterator[str]:
     """Notes on weights of the plans that are only stored in their format."""
     families = (answer.short.candidates.of(plan.at) for plan in answer.short.plans)
     for family in families:
-        deployed = family.resolved
-        yield from format_notes(deployed.model, family.system, deployed.engine.products)
+        engine = family.resolved.engine
+        yield from format_notes(family.resolved.model, family.system, engine.products)
 
 
 def _beside(answer: Answer, plan: Plan | None) -> dict[str, Any] | None:
