@@ -12,10 +12,10 @@ from genz_core.models.speculative import steps_per_token
 from genz_core.serving.deduplicate import Kinds
 from genz_core.serving.kv_capacity import step_rooms
 from genz_core.serving.load_checks import whole_lengths
-from genz_core.serving.model_times import Sizes
 from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.queueing import Batching
 from genz_core.serving.served_loads import ServedLoads
+from genz_core.serving.step_sizes import Sizes
 from genz_core.serving.step_times import StepTimes
 from genz_core.types import Array, Num, Places, Workload
 from genz_core.validity import columns, split_of

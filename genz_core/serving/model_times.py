@@ -3,83 +3,32 @@ between.
 
 An engine's step of D decodes and n prompt tokens costs its matrix products by tokens, its experts
 by the tokens of all ranks, its head by the sampled sequences, and its attention by group.  Each of
-these shares is priced once, at a few nodes of every configuration.  At the nodes (one decode, the
-most that run, a prompt by itself) a step equals the price of `genz_core.mixed`.
+these shares (`step_shares`) is priced once, at a few nodes of every configuration (`step_sizes`).
+At the nodes (one decode, the most that run, a prompt by itself) a step equals the price of
+`genz_core.mixed`.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from genz_core.common.memo import ByIdentity
-from genz_core.compiled.lanes import Lanes, of_all_runs, repeated
-from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
-from genz_core.graphs import Op, picked
 from genz_core.models.speculative import QueryTokens
-from genz_core.schedule import LEAST_REST, NODES, WEIGHTS
+from genz_core.schedule import NODES, WEIGHTS
 from genz_core.serving.deduplicate import picked_columns
 from genz_core.serving.node_lines import Line, nodes_of
-from genz_core.steps.placed_graph import launches, of_busiest_rank, stage_runs
-from genz_core.types import Array, Group, Num, Parallelism, Places, Step, Workload
-from genz_core.validity import columns, split_of
+from genz_core.serving.step_shares import Share, StepShares
+from genz_core.serving.step_sizes import Sizes, sizes_priced
+from genz_core.types import Array, Group, Parallelism, Places
 
-#: What the time of an operator depends on: tokens of the rank, tokens of all ranks, sampled
-#: sequences, or the lengths of every group of sequences.
-Share = Literal["tokens", "experts", "rows", "groups"]
 _OF_TOKENS: tuple[Share, ...] = ("tokens", "experts", "rows")
-_OF_GROUPS = ("attention", "ssm", "convolution")
-#: (sequences, new tokens, cached tokens) of probe steps that show which share an operator belongs
-#: to.
-_PROBES = ((8.0, 1.0, 1000.0), (1.0, 8.0, 1000.0), (8.0, 1.0, 3000.0))
-_DECODE_NODES, _PROMPT_NODES = 10, 8
 #: Numbers of prompts whose attention is priced in one kernel: a single one, and two at which every
 #: further one adds as much.
 PROMPTS_OF_A_KERNEL = (1.0, 256.0, 512.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """Largest content of the steps of a load, and its lengths, [configs].
-
-    decodes: sequences that decode in a step of a rank.  tokens: prompt tokens of one.
-    piece: tokens of a prompt that a step takes.  isl, osl: mean lengths of a request; cached:
-    prompt tokens found in the cache.  branches: sequences that a request decodes.
-    share: share of the ranks that have any request, 1 where there are at least as many requests as
-    ranks.
-    """
-
-    decodes: Array
-    tokens: Array
-    piece: Array
-    isl: Array
-    osl: Array
-    cached: Num = 0.0
-    branches: int = 1
-    share: Num = 1.0
-
-    @property
-    def several(self) -> bool:
-        """Whether any prompt needs several steps."""
-        return bool(np.any(self.isl > self.piece))
-
-    @property
-    def rest(self) -> Array:
-        """Tokens of the last piece of a prompt."""
-        left = self.isl - np.floor(self.isl / self.piece) * self.piece
-        least = np.minimum(self.piece, LEAST_REST)
-        return np.where(left > 0.0, np.maximum(left, least), self.piece)
-
-    def picked(self, chosen: Places) -> Sizes:
-        """A selection of the configurations."""
-        columns: dict[str, Any] = picked_columns(self, chosen)
-        return replace(self, **columns)
 
 
 @dataclass(frozen=True)
@@ -130,9 +79,9 @@ class ModelTimes:
             MissingSpec: the system states no peak or link that an operator needs.
         """
         one = np.ones_like(sizes.isl)
-        steps = _Steps.of(deployed, parallelism, without)
+        steps = StepShares.of(deployed, parallelism, without)
         ranks = one * parallelism.dp if "experts" in steps.shares else one
-        some, nodes = _nodes(sizes, query.tokens, ranks)
+        some, nodes = sizes_priced(sizes, query.tokens, ranks)
         prompt = sizes.cached + sizes.isl
         contexts = prompt + NODES[:, None] * np.maximum(sizes.osl - 2.0, 0.0)
         of_tokens = steps.seconds(Group(nodes, one, one), *_OF_TOKENS)
@@ -265,29 +214,6 @@ def beside_stages(numbers: Array, sizes: Array) -> Array:
     return numbers.reshape(len(numbers), *(1,) * (sizes.ndim - 1), -1)
 
 
-def _nodes(sizes: Sizes, query: int, ranks: Array) -> tuple[Array, Array]:
-    """Numbers of decoding sequences, and of tokens of a rank, at which a step is priced, [nodes,
-    configs].
-
-    query: new tokens of a sequence that decodes.  ranks: that wait for one another.
-    """
-    some = np.geomspace(np.ones_like(sizes.decodes), np.maximum(sizes.decodes, 2.0), _DECODE_NODES)
-    prompts = np.geomspace(np.minimum(sizes.piece, 16.0), sizes.tokens, _PROMPT_NODES)
-    decodes = some if query == 1 else np.concatenate([some, some * query])
-    # the tiles that a piece fills may have no rows left for the decodes beside it
-    few, none = np.full_like(sizes.piece, query), np.zeros_like(sizes.piece)
-    piece = sizes.piece + np.stack([none, few, sizes.decodes * query])
-    tokens = [decodes, prompts, piece, sizes.decodes * query + prompts]
-    if sizes.several:
-        tokens.append(sizes.rest[None])
-    if np.any(ranks > 1.0):  # experts see the mean of the ranks, one of which reads
-        tokens.append(sizes.piece / ranks + np.stack([none, sizes.decodes * query]))
-        tokens.append(query / ranks[None])  # a single sequence on one of them
-    if np.any(np.asarray(sizes.share) < 1.0):
-        tokens.append(np.broadcast_to(sizes.share * query, sizes.isl.shape)[None])
-    return some, np.sort(np.concatenate(tokens), axis=0)
-
-
 # ------------------------------------------------------------------------------- linear in between
 
 
@@ -322,148 +248,3 @@ class _Lines:
     @cached_property
     def attention(self) -> Line:
         return self.decodes.line(self._decodes_s)
-
-
-# ------------------------------------------------------------------------------- shares of a step
-
-
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """Steps with one group of sequences per rank.
-
-    shares: what the time of each operator depends on, [ops]; "" for those that are left out.
-    by_stage: runs on each pipeline stage, [stages, ops]; launched: of all that the host launches,
-    [stages].  split: degrees, [configs] or one for all.
-    """
-
-    deployed: Deployment
-    split: Parallelism
-    shares: NDArray[np.str_]
-    by_stage: Array
-    launched: Array
-
-    @classmethod
-    def of(cls, deployed: Deployment, parallelism: Parallelism, without: str) -> _Steps:
-        """Of a deployment; `without` a module's operators."""
-        numbers = columns(Workload(), parallelism)
-        distinct = np.stack(list(numbers.values()))
-        alike = bool((distinct == distinct[:, :1]).all())
-        distinct = distinct[:, :1] if alike else np.unique(distinct, axis=1)
-        degrees: dict[str, Any] = dict(zip(numbers, distinct, strict=True))
-        if alike:
-            degrees = {name: float(column[0]) for name, column in degrees.items()}
-        few, stages = split_of(parallelism, degrees), int(numbers["pp"][0])
-        shares, by_stage, launched = _SHARES.get(
-            lambda: _shares(deployed, few, stages, without),
-            deployed.model, deployed.engine.eager, deployed.engine.shared_beside,
-            deployed.placement,
-            values=(distinct.tobytes(), few.sequence_parallel, few.order, few.overlap, stages,
-                    without),
-        )  # fmt: skip
-        return cls(deployed, few if alike else parallelism, shares, by_stage, launched)
-
-    def uneven_s(self, piece: Array, ranks: Array) -> Array:
-        """Time of the experts for each token that a rank has beyond the mean of all ranks [s],
-        [stages, configs]: of a piece of a prompt that only one rank reads.
-        """
-        one, mean = np.ones_like(piece), piece / ranks
-        even = self.seconds(Group(mean, one, one), "experts")["experts"]
-        alone = self.seconds(Group(one / ranks, piece, one), "experts")["experts"]
-        uneven: Array = np.maximum(alone - even, 0.0) / np.maximum(piece - mean, 1.0)
-        return uneven
-
-    def seconds(self, laid: Group, *shares: Share) -> dict[Share, Array]:
-        """Seconds of the operators of given shares in steps of a rank, [stages, ..., configs].
-
-        laid: sizes of the steps, numbers or arrays [..., configs].
-        """
-        sizes = [getattr(laid, name) for name in _SIZES]
-        shape = np.broadcast_shapes(*map(np.shape, sizes))
-        split = repeated(self.split, math.prod(shape[:-1]))
-        laid_out = np.empty((len(sizes), *shape))
-        for row, size in zip(laid_out, sizes, strict=True):
-            row[...] = size
-        every = laid_out.reshape(len(sizes), -1)
-        of = None
-        if split is self.split and shape[-1] > 1:  # of several loads, in one split
-            every, of = _distinct(every)
-        sequences, new, cached, prompt = every
-        group = replace(
-            laid,
-            sequences=sequences * np.asarray(split.dp, dtype=float),
-            new_tokens=new,
-            cached_tokens=cached,
-            prompt=prompt,
-        )
-        chosen = {share: self.shares == share for share in shares}
-        wanted = np.logical_or.reduce([*chosen.values()])
-        time = operator_seconds(self.deployed, Lanes.of(group, split), wanted)
-        found: dict[Share, Array] = {}
-        for share, of_share in chosen.items():
-            on_stages = of_all_runs(self.by_stage[:, of_share], time[of_share])
-            if of is not None:
-                on_stages = on_stages[:, of]
-            found[share] = on_stages.reshape(len(on_stages), *shape)
-        return found
-
-
-def _distinct(sizes: Array) -> tuple[Array, Places | None]:
-    """Sizes [sizes, steps] once each if at most one of them varies, and the place of every step
-    there.
-    """
-    varying = sizes[(sizes != sizes[:, :1]).any(axis=1)]
-    if len(varying) > 1:
-        return sizes, None
-    one = varying[0] if len(varying) else sizes[0]
-    _, first, of = np.unique(one, return_index=True, return_inverse=True)
-    return sizes[:, first], of
-
-
-_SIZES = ("sequences", "new_tokens", "cached_tokens", "prompt")
-_SHARES: ByIdentity[tuple[NDArray[np.str_], Array, Array]] = ByIdentity(64)
-
-
-def _shares(
-    deployed: Deployment, parallelism: Parallelism, stages: int, without: str
-) -> tuple[NDArray[np.str_], Array, Array]:
-    """What the time of each operator depends on, judged by a graph of small steps, `_PROBES`, its
-    runs on each pipeline stage, and the number that the host launches; see `_Steps`.
-    """
-    size = len(columns(Workload(), parallelism)["pp"])
-    split = repeated(parallelism, len(_PROBES))
-    sequences, new, cached = np.repeat(np.array(_PROBES), size, axis=0).T
-    group = Group(sequences * np.asarray(split.dp, dtype=float), new, cached)
-    graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
-    shares = ["" if without and op.module == without else _share(op, size) for op in graph.ops]
-    by_stage = stage_runs(graph, stages)
-    return np.array(shares), by_stage, launches(graph, by_stage)
-
-
-def _share(op: Op, size: int) -> Share:
-    """What the time of an operator depends on, judged by its first columns, the probes."""
-    apart, together, later = (
-        picked(op, slice(at * size, (at + 1) * size)) for at in range(len(_PROBES))
-    )
-    if op.operator_class in _OF_GROUPS or not _alike(apart, later):
-        return "groups"
-    if not np.any(apart.flops) and np.any(together.flops):
-        return "groups"  # work for prompts only: an encoder of text, sound or images
-    if of_all_ranks(op):
-        return "experts"
-    if _alike(apart, together):
-        return "tokens"
-    # an exchange sends tokens of prompts otherwise than decoded ones
-    return "groups" if op.operator_class == "collective" else "rows"
-
-
-def of_all_ranks(op: Op) -> bool:
-    """Whether an operator's time depends on the tokens of all attention ranks: experts, and what
-    gathers tokens for them.  In an exchange the busiest sender decides.
-    """
-    gathers = op.operator_class == "collective" and op.kind != "all_to_all"
-    return op.operator_class == "moe" or (gathers and op.name.startswith("moe_"))
-
-
-def _alike(one: Op, other: Op) -> bool:
-    figures = ("flops", "memory_bytes", "message_bytes")
-    return all(np.all(getattr(one, name) == getattr(other, name)) for name in figures)

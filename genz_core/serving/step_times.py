@@ -20,8 +20,9 @@ from genz_core.models.speculative import (
     SpeculativeModel,
     draft_parallelism,
 )
-from genz_core.serving.model_times import ModelTimes, Sizes, beside_stages
+from genz_core.serving.model_times import ModelTimes, beside_stages
 from genz_core.serving.offloaded_traffic import Spilled
+from genz_core.serving.step_sizes import Sizes
 from genz_core.systems import System
 from genz_core.types import Array, Mask, Num, Parallelism, Places
 

@@ -20,7 +20,8 @@ import numpy as np
 from genz_core.deployment import Deployment
 from genz_core.graphs import Graph, Op
 from genz_core.latency import Pricer
-from genz_core.serving.model_times import PROMPTS_OF_A_KERNEL, of_all_ranks
+from genz_core.serving.model_times import PROMPTS_OF_A_KERNEL
+from genz_core.serving.step_shares import of_all_ranks
 from genz_core.steps.placed_graph import launches, of_busiest_rank, stage_runs
 from genz_core.steps.step import operators_s
 from genz_core.types import Array, Group, Parallelism, Step

@@ -9,7 +9,8 @@ import hardware_db
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.models.speculative import QueryTokens
-from genz_core.serving.model_times import ModelTimes, Sizes
+from genz_core.serving.model_times import ModelTimes
+from genz_core.serving.step_sizes import Sizes
 from genz_core.types import Group, Parallelism
 from genz_core.workload import mixed
 from tests.model_registry.shared_models import built
