@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -18,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from genz_core.devices.memory_levels import Held, MemoryLevel
 from genz_core.devices.topology_kinds import SWITCH, Topology
 from genz_core.errors import InvalidValue
+from genz_core.latency.device import Device
 from genz_core.systems import Link, System
 from hardware_db.schema_errors import sentence
 
@@ -314,7 +316,7 @@ class SystemRecord(_Form):
 
     def system(self) -> System:
         """The system in the engine's types, SI units; without latency constants."""
-        return System(
+        stated = System(
             slug=self.id,
             name=self.name,
             vendor=self.vendor,
@@ -338,6 +340,7 @@ class SystemRecord(_Form):
             price_usd_per_hour=_si(next(iter(self.price.rents().values()), None), 1.0),
             assumptions=tuple(_assumptions(self)),
         )
+        return replace(stated, assumptions=(*stated.assumptions, *Device.of(stated).assumed))
 
 
 def system_record(data: Mapping[str, Any], label: str = "the system") -> SystemRecord:

@@ -19,8 +19,7 @@ class Device:
     """One device as the latency models see it, SI units.
 
     compute_units: streaming multiprocessors, compute units or cores.  l2_bytes: last-level cache.
-    assumed: sentences on figures that the datasheet does not state, for which typical values are
-    used.
+    assumed: the typical values used where the datasheet states none, in words.
     """
 
     peak_flops_per_s: Mapping[str, float]
@@ -43,13 +42,13 @@ class Device:
             units = None  # a few wide cores: tiles are distributed as over typical units
         if units is None:
             units = max(1, round(peak / system.peak_factor / _TYPICAL_UNIT_FLOPS_PER_S))
-            assumed.append(f"{units} units (typical for its peak)")
+            assumed.append(f"{units} compute units: typical for its peak")
         if clock is None:
             clock = _TYPICAL_CLOCK_HZ
-            assumed.append(f"a clock of {clock / 1e9:g} GHz")
+            assumed.append(f"a clock of {clock / 1e9:g} GHz: a typical value")
         if l2 is None:
             l2 = _TYPICAL_L2_BYTES
-            assumed.append(f"a last-level cache of {l2 / 1e6:g} MB")
+            assumed.append(f"a last-level cache of {l2 / 1e6:g} MB: a typical value")
         return cls(
             system.peak_flops_per_s,
             system.memory_bytes_per_s,

@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import hardware_db
+from genz_core.latency.device import Device
 from hardware_db import lookup, report, system_files
 from hardware_db.system_schema import ASSUMPTION
 from tests.rules import for_every
@@ -60,8 +61,12 @@ def test_what_nobody_states_is_said_to_be_assumed(slug):
     form = hardware_db.facts(slug)
     for path, fact in form.figures():
         assert fact.source != ASSUMPTION or fact.kind == "assumed", path
-    assumptions = hardware_db.load(slug).assumptions
-    assert len(assumptions) == sum(fact.kind == "assumed" for _, fact in form.figures())
+    system = hardware_db.load(slug)
+    typical = Device.of(system).assumed
+    stated = sum(fact.kind == "assumed" for _, fact in form.figures())
+    assert system.assumptions[stated:] == typical
+    left_out = (system.clock_hz, system.l2_bytes).count(None)
+    assert len(typical) - left_out == (system.kind in ("tpu", "npu") or not system.compute_units)
 
 
 #: Memory made only of SRAM is faster than the arithmetic needs; a device for prompts has little

@@ -59,7 +59,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     serving.draw_targets(figure, limits, most, largest.words, export.look())
     serving.mark_load(figure, load.value, load.words, export.look())
     export.chart(figure, "load-latency")
-    st.caption(_caption(setup, bounds, largest))
+    st.caption(_caption(setup, row, bounds, largest))
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
 
 
@@ -114,7 +114,7 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     return f"{said} {limits}; {quantities.advice('it', caches.levers(batch)['decode'], parts)}."
 
 
-def _caption(setup: Setup, bounds: Sequence[Target], most: Load) -> str:
+def _caption(setup: Setup, row: Mapping[str, Any], bounds: Sequence[Target], most: Load) -> str:
     said = []
     if bounds:
         beyond = any(one.figure.percentile > 50 for one in bounds)
@@ -127,7 +127,10 @@ def _caption(setup: Setup, bounds: Sequence[Target], most: Load) -> str:
             said.append(f"**{most.words}** is the most that meet the targets.")
         if beyond:
             said.append("For percentiles above the median see part Simulate.")
-    return " ".join([*said, page_text("ranges", basis=plain(load_curves.basis(setup)))])
+    ranged = any(isfinite(row[end]) for name in ("ttft_s", "tpot_s") for end in ends(name))
+    basis = plain(load_curves.basis(setup))
+    said.append(page_text("ranges", basis=basis) if ranged else page_text("no ranges", basis=basis))
+    return " ".join(said)
 
 
 def latency_bounds(setup: Setup) -> list[Target]:

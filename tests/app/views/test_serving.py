@@ -121,7 +121,10 @@ def test_drafts_of_the_sidebar_change_the_curves_and_have_no_interval():
         Question().model, system=Question().system, concurrency=4, **drafts
     ).rows
     assert cards(app)["TPOT"] == quantities.seconds(alone["tpot_s"])
-    assert cards(app)["TPOT"] != cards(opened("serving", concurrency=4))["TPOT"]
+    plain = opened("serving", concurrency=4)
+    assert cards(app)["TPOT"] != cards(plain)["TPOT"]
+    assert "its figures have no ranges" in captions(app)
+    assert "All ranges are 80 % intervals" in captions(plain)
 
 
 @pytest.mark.parametrize("users", [96, 100])
