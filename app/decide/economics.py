@@ -130,8 +130,8 @@ def _parts(running: Operation, account: Account) -> dict[str, float] | None:
 def _way(way: str, usd_per_hour: float, running: Operation, question: Question) -> dict[str, Any]:
     """Costs of one form of ownership; owned devices cost the same when idle."""
     days = {"always on": False} if way == "owned" else _DAYS
-    replica = usd_per_hour * running.devices
-    request = replica / 3600.0 / running.requests_per_s
+    replica = usd_per_hour * running.replica_devices
+    request = replica / 3600.0 / running.replica_requests_per_s
     costs = token_costs(
         request, running.isl, running.osl, running.prefill_share, running.cached_ratio
     )
@@ -157,12 +157,13 @@ def _way(way: str, usd_per_hour: float, running: Operation, question: Question) 
 def _day(replica: float, running: Operation, question: Question, follows: bool) -> dict[str, Any]:
     """A day: replicas by hour, utilisation, cost per million output tokens."""
     rates = day_rates(running, question)
-    replicas = replicas_over_day(rates, running.requests_per_s, follows_load=follows)
+    each = running.replica_requests_per_s
+    replicas = replicas_over_day(rates, each, follows_load=follows)
     usd = float(replicas.sum() * replica)
     requests = float(rates.sum()) * 3600.0
     return {
         "replicas": replicas.tolist(),
-        "utilisation": float(rates.sum() / (replicas.sum() * running.requests_per_s)),
+        "utilisation": float(rates.sum() / (replicas.sum() * each)),
         "usd": usd,
         "usd_per_mtok": usd / (requests * running.osl) * _MILLION,
         "usd_per_mtok_blended": usd / (requests * (running.osl + running.isl)) * _MILLION,
@@ -187,6 +188,6 @@ def _api(
         "usd_per_request": api_usd,
         "break_even_requests_per_s": rate,
         "break_even_tokens_per_day": rate * 86400.0 * (running.isl + running.osl),
-        "break_even_utilisation": rate / running.requests_per_s,
+        "break_even_utilisation": rate / running.replica_requests_per_s,
         "cheaper_at_full_load": "self-hosted" if request < api_usd else "API",
     }

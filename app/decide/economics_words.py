@@ -25,7 +25,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{named['model']} on {running['devices']} x {named['system']}, {named['engine']}, "
         f"{named['load']}: "
-        f"{quantities.request_rate(running['requests_per_s'], 3)} a replica, "
+        f"{quantities.request_rate(running['requests_per_s'], 3)}{_each(running)}, "
         f"{quantities.percent(running['prefill_share'])} of its time on prompts"
     )
     if running["status"] != "ok":
@@ -78,6 +78,14 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
         yield f"carbon: {energy['carbon_g_per_mtok']:,.3g} g per million output tokens"
     for name, words in named["assumed"].items():
         yield f"note: {name}: {words}"
+
+
+def _each(running: Mapping[str, Any]) -> str:
+    """What one of several replicas serves, in words."""
+    if running["replicas"] == 1:
+        return ""
+    each = running["requests_per_s"] / running["replicas"]
+    return f", {quantities.request_rate(each, 3)} a replica"
 
 
 def _at_design_power(named: Mapping[str, Any]) -> str:

@@ -28,9 +28,11 @@ class Operation:
     """A deployment under load: the basis of its cost and energy.
 
     requests_per_s, isl, osl: served requests, and their tokens.  devices: of all replicas, and of a
-    prefill pool.  prefill_share: share of their time that prompts take; share of their cost, where
-    there is a prefill pool.  cached_ratio: time of a cached prompt token over that of an uncached
-    one.  compute, memory, links: utilisation, 0 to 1.  tdp_w: NaN where not stated.
+    prefill pool.  replicas: parts of the deployment that are added or removed alone, each with its
+    share of devices and requests; a deployment with a prefill pool is one.  prefill_share: share of
+    their time that prompts take; share of their cost, where there is a prefill pool.
+    cached_ratio: time of a cached prompt token over that of an uncached one.  compute, memory,
+    links: utilisation, 0 to 1.  tdp_w: NaN where not stated.
     status: "ok" or a reason code; message: its sentence.  dearer, cheaper: relative cost of a token
     at the ends of the throughput's 80 % interval, NaN where not validated.
     """
@@ -39,6 +41,7 @@ class Operation:
     isl: float
     osl: float
     devices: int
+    replicas: int
     prefill_share: float
     cached_ratio: float
     compute: float
@@ -49,6 +52,16 @@ class Operation:
     message: str
     cheaper: float
     dearer: float
+
+    @property
+    def replica_devices(self) -> float:
+        """Devices of one replica."""
+        return self.devices / self.replicas
+
+    @property
+    def replica_requests_per_s(self) -> float:
+        """Requests that one replica serves [1/s]."""
+        return self.requests_per_s / self.replicas
 
 
 def operation(resolved: Resolved) -> Operation:
@@ -72,8 +85,9 @@ def operation(resolved: Resolved) -> Operation:
         share = _prefill_share(served, tokens / osl, running, s.replicas)
         reader, use = resolved, _utilisations(resolved, share, running / s.replicas)
     return Operation(
-        tokens / osl, demand.lengths(s).prompt, osl, int(np.ravel(served.devices)[0]), share,
-        _cached_ratio(reader), *use, float(served_rows.mean_device(resolved).tdp_w or math.nan),
+        tokens / osl, demand.lengths(s).prompt, osl, int(np.ravel(served.devices)[0]),
+        1 if has_pool(s) else s.replicas, share, _cached_ratio(reader), *use,
+        float(served_rows.mean_device(resolved).tdp_w or math.nan),
         str(served.status[0]), served.messages.get(0, ""), *ends,
     )  # fmt: skip
 

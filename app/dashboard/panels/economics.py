@@ -146,7 +146,7 @@ def _cards(named: Named, running: Operation) -> None:
                  page_text("cost of output", rent=rent, load=named["load"]))  # fmt: skip
         card("Served", f"{short(running.requests_per_s, 3)} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
-             "Served by one replica; below, the share of its time spent on prompts.")  # fmt: skip
+             "Served by all devices; below, the share of their time spent on prompts.")  # fmt: skip
         watts = energy["power_w"]
         used = (running.compute, running.memory, running.links)
         use = " / ".join(map(quantities.percent, used))
@@ -173,7 +173,9 @@ def _charts(question: Question, named: Named, running: Operation) -> dict[str, A
         api = {"input": question.api_in, "output": question.api_out,
                "in and out": request / tokens * 1e6}  # fmt: skip
         figures["prices"] = charts.token_prices(ways, api if request else {}, look)
-        figures["api"] = charts.against_api(ways, running.requests_per_s, request, tokens, look)
+        figures["api"] = charts.against_api(
+            ways, running.replica_requests_per_s, request, tokens, look
+        )
         rates = model.day_rates(running, question).tolist()
         counts = {name: found["replicas"] for name, found in first["day"].items()}
         figures["day"] = charts.day(rates, counts, look)

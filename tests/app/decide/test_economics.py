@@ -15,7 +15,7 @@ import hardware_db
 from app.charts import economics as charts
 from app.charts import style
 from app.cli import cli
-from app.decide import comparison, economics, frontiers
+from app.decide import comparison, economics, economics_words, frontiers
 from app.decide.account import Account, power_caps
 from app.decide.operation import operation
 from app.planning.result import plan
@@ -83,6 +83,19 @@ def test_a_day_that_follows_the_load_costs_no_more_and_serves_the_same():
     assert day["follows the load"]["usd"] < day["always on"]["usd"]
     assert day["follows the load"]["utilisation"] > day["always on"]["utilisation"]
     assert max(day["follows the load"]["replicas"]) == day["always on"]["replicas"][0]
+
+
+@pytest.mark.parametrize("load", [{"rate": 40, "concurrency": None}, {"concurrency": 64}])
+def test_replicas_share_the_load_and_come_and_go_one_by_one(load: dict[str, int | None]):
+    named = of(price="2", replicas=4, **load)
+    running, rented = named["operation"], named["ways"]["rented"]
+    assert (running["devices"], running["replicas"]) == (8, 4)
+    assert rented["usd_per_replica_hour"] == pytest.approx(4.0)
+    assert set(rented["day"]["always on"]["replicas"]) == {4.0}
+    assert set(rented["day"]["follows the load"]["replicas"]) >= {2.0, 3.0, 4.0}
+    each = running["requests_per_s"] / 4
+    assert rented["usd_per_request"] == pytest.approx(4.0 / 3600.0 / each)
+    assert f"{each:.3g} requests/s a replica" in next(economics_words.sentences(named))
 
 
 def test_what_is_owned_costs_the_same_when_it_is_idle():
