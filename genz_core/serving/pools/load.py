@@ -185,7 +185,10 @@ class _Series:
         if users is not None:
             queue = np.maximum(users / per_s - answer - first, 0.0)
             first = first + queue
-        median = first - waits * (1.0 - median_share(chance))
+        skew = 1.0 - median_share(chance)
+        if users is not None:
+            skew = skew * _open_share(met * waits, self.answering.workers * running)
+        median = first - waits * skew
         later = self.habits.late_steps * step
         shown = travel + admission if self.habits.shown_by == "prefill" else 0.0
         gaps = max(osl - 1.0, 1.0)
@@ -211,6 +214,19 @@ class _Series:
         waves = np.asarray(self.habits.waves)
         behind = np.maximum(self.reading.burst_s(users) - usual, 0.0)
         return np.where(waves > 0, behind / np.where(waves > 0, waves, 1.0), 0.0)
+
+
+def _open_share(waiting: Array, decoding: Array) -> Array:
+    """How far a queue of a closed loop is skewed as that of an open one, 0 to 1.
+
+    Who does not wait is decoding, and that number varies by its square root: a queue that is long
+    beside it is nearly constant, with its median at its mean.  For a gamma distribution the
+    distance of the two goes with the square of the relative variation.
+
+    waiting, decoding: mean numbers of requests.
+    """
+    variance = np.maximum(decoding, _LEAST)
+    return np.asarray(variance / (variance + waiting**2))
 
 
 def _bisected(

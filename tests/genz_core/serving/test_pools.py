@@ -105,6 +105,16 @@ def test_the_open_requests_of_a_closed_loop_are_those_that_are_somewhere(priced,
     assert np.all(load.use <= 1.0)
 
 
+def test_the_queue_of_a_full_closed_loop_hardly_varies(priced):
+    """Those that do not decode wait: the more of them wait, the nearer median and mean."""
+    read, written = priced
+    users = np.array([2.0, 40.0, 400.0, 4000.0])
+    load = pooled_load(read, written, pairs(np.full(4, 1.0), 4.0), OSL, concurrency=users)
+    assert np.all(load.ttft_median_s <= load.ttft_s)
+    assert load.ttft_median_s[2:] == pytest.approx(load.ttft_s[2:], rel=0.02)
+    assert load.use[2] > 0.99
+
+
 def test_no_station_does_more_than_it_can(priced):
     """Prompts, transfers and answers: the rate of each is at most the capacity of its workers."""
     read, written = priced
