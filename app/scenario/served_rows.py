@@ -38,6 +38,8 @@ from hardware_db import recipes
 WAVES = 10.0
 #: Share of the users that may wait before a message says so.
 _FEW_WAIT = 0.01
+#: Utilisation from which a prefill pool is taken to be saturated.
+_FULL = 0.99
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
 #: Figures of a load: latencies, which may have an interval, and the others.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
@@ -385,9 +387,16 @@ def _messages(
     limit = np.broadcast_to(np.where(limit > 0, limit, resolved.engine.max_sequences), said.shape)
     ranks = _column(result, "ranks")
     most = np.minimum(fit, np.floor(limit / result.branches) * ranks)
+    behind = np.zeros(said.shape, dtype=bool)  # prompts queue before the prefill pool
+    if has_pool(resolved.scenario):
+        running = _column(result, "running")
+        behind = (_column(result, "utilisation") > _FULL) & (running < most)
+        most = np.where(behind, running, most)
     for at in np.flatnonzero((result.status == "ok") & (users - most > _FEW_WAIT * users)):
         cause = "more do not fit in memory"
-        if most[at] < fit[at]:
+        if behind[at]:
+            cause = "the prefill pool or its link is the bottleneck"
+        elif most[at] < fit[at]:
             each = f" on each of {ranks[at]:,.0f} ranks" if ranks[at] > 1 else ""
             cause = f"max_num_seqs is {limit[at]:,.0f}{each}"
         queue = (

@@ -73,6 +73,14 @@ def test_users_that_wait_are_counted_in_the_message():
     assert said in many["message"]
 
 
+def test_users_that_wait_for_a_prefill_pool_are_counted_and_it_is_named():
+    given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "isl": 4096, "osl": 64}
+    row = serve(ask("serve", {**given, "concurrency": 256, "prefill_workers": 1})).rows[0]
+    assert row["running"] < row["capacity"]
+    said = f"about {row['running']:,.0f} of 256 users run at once (the prefill pool or its link"
+    assert row["message"].startswith(said)
+
+
 @pytest.mark.parametrize("dp", [1, 2])
 def test_users_that_wait_for_a_place_in_the_engine_are_told_which_limit_it_is(dp: int):
     given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "concurrency": 200}
