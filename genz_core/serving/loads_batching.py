@@ -49,7 +49,7 @@ def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) 
     sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches, share)
     split = split_of(served.parallelism, {**numbers, "pp": float(stages)})
     times = StepTimes.of(served.model, served.system, split, engine, sizes)
-    times = replace(times, spilled=_spilled(served, chosen, stages, admitted))
+    times = replace(times, spilled=spilled(served, chosen, stages, admitted))
     together = np.maximum(admitted * times.ranks, 1.0)
     closed = served.traffic.rate_per_s is None
     each = steps_per_token(served.model, numbers["osl"])
@@ -92,8 +92,11 @@ def _fetch_s(served: ServedLoads, chosen: Places) -> Array | float:
     return served.chosen(sharing.fetch_s(served.system, weigh), chosen)
 
 
-def _spilled(served: ServedLoads, chosen: Places, stages: int, admitted: Array) -> Spilled | None:
-    """What the steps of the chosen loads read from the host, None if nothing is offloaded."""
+def spilled(served: ServedLoads, chosen: Places, stages: int, admitted: Array) -> Spilled | None:
+    """What the steps of the chosen loads read from the host, None if nothing is offloaded.
+
+    admitted: largest number of sequences per rank.
+    """
     if not served.traffic.spill or not served.system.host_bytes_per_s:
         return None
     size, kv = served.status.size, served.traffic.spill == "kv"

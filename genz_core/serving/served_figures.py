@@ -9,8 +9,10 @@ import numpy as np
 from genz_core.limits import short
 from genz_core.models.model_kinds import generates
 from genz_core.models.speculative import steps_per_token
+from genz_core.schedule import most_tokens, reading_engine
 from genz_core.serving.balance import Balance
 from genz_core.serving.deduplicate import step_seconds
+from genz_core.serving.loads_batching import spilled
 from genz_core.serving.served_model import ServedModel
 from genz_core.serving.traffic import OVERLOADED, Novelty, ServingEstimate, between_tokens
 from genz_core.steps.step_correction import StepCorrection, novelty
@@ -32,8 +34,11 @@ def figures(
     prefill_s, prefill_host, bound_prefill = step_seconds(
         served.deployed, "prefill", prompts, served.parallelism
     )
-    decode_s = correction.seconds(decode_s, decode_host, bound_decode)
-    prefill_s = correction.seconds(prefill_s, prefill_host, bound_prefill, reads=True)
+    for_prompt, for_decode = _offload_s(served, balance.running)
+    decode_s = correction.seconds(decode_s + for_decode, decode_host + for_decode, bound_decode)
+    prefill_s = correction.seconds(
+        prefill_s + for_prompt, prefill_host + for_prompt, bound_prefill, reads=True
+    )
     over = (balance.utilisation >= 1.0) & (served.status == "ok")
     offered = np.broadcast_to(balance.requests_per_s, served.status.shape)
     messages = served.messages | served.blocked(users) | served.crowded(balance.running)
@@ -85,6 +90,19 @@ def figures(
         branches=served.traffic.sharing.branches,
         offloaded=served.offloaded_bytes(_admitted(served, balance.running)),
     )
+
+
+def _offload_s(served: ServedModel, running: Array) -> tuple[Array | float, Array | float]:
+    """Time that a prompt alone, and a decode step, spend on offloaded data [s], [configs]."""
+    every = np.arange(served.status.size)
+    moved = spilled(served, every, 1, _admitted(served, running))
+    if moved is None:
+        return 0.0, 0.0
+    new = served.chosen(served.load.isl, every) - served.chosen(served.cached, every)
+    passes = np.ceil(new / most_tokens(new, reading_engine(served.deployed)))
+    none, decodes = np.zeros(every.size), running * served.traffic.sharing.branches / served.ranks
+    stages = served.chosen(served.parallelism.pp, every)
+    return stages * passes * moved(none, new / passes, none), stages * moved(decodes, none, none)
 
 
 def _bound_s(served: ServedModel, balance: Balance, bound_s: Array) -> Array:

@@ -31,6 +31,22 @@ def test_a_prompt_in_several_steps_is_read_in_its_prefill_time(model, system, is
     assert two.ttft_s[0] >= two.prefill_s[0]
 
 
+@pytest.mark.parametrize("isl", [400, 1300])
+def test_what_a_prompt_reads_from_the_host_is_part_of_its_prefill(model, system, isl):
+    """10 MB more weights than the device holds, in steps of 512 tokens: three for 1,300."""
+    small = replace(system, memory_bytes=30e6, host_bytes_per_s=10e9, host_memory_bytes=1e9)
+    engine = replace(ENGINE, reserve_bytes=0.0, memory_fraction=1.0, chunk_tokens=512)
+    alone = closed(model, small, 1, isl=isl, osl=8, spill="weights", engine=engine)
+    plain = closed(model, system, 1, isl=isl, osl=8, engine=engine)
+    read_s = float(np.ravel(alone.offloaded)[0]) / 10e9
+    assert read_s > 1e-3
+    passes = np.ceil(isl / 512)
+    assert alone.prefill_s[0] == pytest.approx(plain.prefill_s[0] + passes * read_s, rel=1e-6)
+    assert alone.decode_step_s[0] == pytest.approx(plain.decode_step_s[0] + read_s, rel=1e-6)
+    assert alone.ttft_s[0] == pytest.approx(alone.prefill_s[0], rel=1e-3)
+    assert alone.tpot_s[0] == pytest.approx(alone.decode_step_s[0], rel=1e-6)
+
+
 def test_a_prompt_reaches_the_scheduler_after_its_tokens_were_counted(model, system):
     reads = replace(ENGINE, host_token_s=2e-6)
     plain, told = (closed(model, system, 1, isl=4000, engine=e) for e in (ENGINE, reads))
