@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sys import intern
@@ -39,6 +40,11 @@ COLUMNS = (*CHOICES, *(figure.column for figure in FIGURES.values()), *FACTS, *N
 #: Relative excess of a request's TPOT at the 95th percentile over the mean: judgement, used to
 #: choose what is simulated.
 _TPOT_SPREAD = 0.1
+#: Standard deviation of the wait beside the queue, as a share of TTFT beyond the own prompt's
+#: prefill; judgement, near what simulations show at users and at rates.
+_WAIT_SPREAD = 0.2
+#: Percentiles of an exponential distribution with mean 1.
+_EXPONENTIAL = {at: -math.log(1.0 - at / 100.0) for at in PERCENTILES}
 _NORMAL = {50: 0.0, 90: 1.2816, 95: 1.6449, 99: 2.3263}
 
 
@@ -128,15 +134,17 @@ def joined(parts: Sequence[Candidates]) -> Candidates:
 def percentiles(mean: Array, median: Array, least: Array) -> dict[int, Array]:
     """Percentiles of TTFT in closed form [s], used to choose what is simulated.
 
-    TTFT beyond the prefill of a single prompt is waiting time, whose tail is assumed exponential.
+    The queue has an exponential tail, whose median lies below its mean by a known share of it; what
+    every request waits is constant, and waits for other steps spread evenly around their mean.
 
     Args:
         mean, median: of TTFT.  least: time of a single prompt, [candidates].
     """
-    base = np.minimum(least, mean)
-    waiting = mean - base
+    mean = np.where(np.isfinite(mean), mean, np.nan)
+    queue = (mean - median) / (1.0 - _EXPONENTIAL[50])
+    spread = _WAIT_SPREAD * np.maximum(mean - least, 0.0)
     return {
-        at: median if at == 50 else base + waiting * -np.log(1.0 - at / 100.0) for at in PERCENTILES
+        at: mean + queue * (_EXPONENTIAL[at] - 1.0) + spread * _NORMAL[at] for at in PERCENTILES
     }
 
 

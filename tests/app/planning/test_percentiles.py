@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import ridgeline
 
+from app.planning.candidates import percentiles
 from tests.app.planning import asking
 
 QWEN, LLAMA, R1 = "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-R1"
@@ -50,3 +52,24 @@ def test_what_measured_runs_say_of_first_tokens_holds_for_simulated_ones_too():
     alone = ridgeline.simulate(QWEN, step_scale=simulated.run.step_scale, **asked)
     assert (alone.run.options.prompt_scale, alone.run.options.wait_s) == (1.0, 0.0)
     assert simulated.ttft_mean_s == pytest.approx(alone.ttft_mean_s + told.wait_s, rel=0.2)
+
+
+def test_a_wait_that_every_request_has_is_not_spread_like_a_queue():
+    mean, median, least = np.array([0.2]), np.array([0.17]), np.array([0.08])
+    plain, held = percentiles(mean, median, least), percentiles(mean + 1, median + 1, least + 1)
+    assert plain[50] == pytest.approx(median)
+    assert sorted(plain.values()) == [plain[at] for at in sorted(plain)]
+    for at in plain:
+        assert held[at] == pytest.approx(plain[at] + 1.0)
+
+
+@pytest.mark.parametrize(
+    "load", [{"concurrency": 64}, {"concurrency": 128, "isl": 8192}, {"rate": 5}], ids=str
+)
+def test_percentiles_that_choose_what_is_simulated_are_near_the_simulated_ones(load):
+    asked = {"system": "h100", "engine": "vllm", "tp": 4} | load
+    (closed,) = ridgeline.serve("meta-llama/Llama-3.1-70B", **asked).rows
+    names = ("ttft_s", "ttft_median_s", "prefill_s")
+    told = percentiles(*(np.array([closed[name]]) for name in names))
+    simulated = ridgeline.simulate("meta-llama/Llama-3.1-70B", requests=1000, **asked)
+    assert told[95][0] == pytest.approx(simulated.ttft_p95_s, rel=0.35)
