@@ -27,11 +27,15 @@ from genz_core.errors import InvalidValue
 
 _LEAST, _MOST = 400, 1600  # requests of a simulation
 _WARM = 1.5  # request lifetimes before arrivals at a rate count
+_COUNTED = 1.5  # request lifetimes of arrivals that count, beside ten seconds
+_DRAIN = 1.0  # request lifetimes before the last arrival, from which on the deployment empties
 _LIVES = 2  # counted requests per user of a closed loop, once it is steady
 #: factor on the requests where the first simulation does not show whether the load is sustained
 _LONGER = 4
 #: multiples of the closed form's request duration, beyond which it does not show what is sustained
 _FAR = 1.5
+#: Largest shares of all arrivals at the start and at the end that do not count.
+_MOST_CUT = (0.5, 0.25)
 _LATENCIES = ("ttft", "tpot", "e2e")
 
 
@@ -110,8 +114,9 @@ def _simulated(
     outcome = run(resolved, _objects(query, family))
     held = ("ttft", "tpot") if closed_form_holds(family) else ()
     means = {name: row[f"{name}_s"] for name in held}
-    warm_s = 0.0 if demand.is_closed(question) else lifetime_s * _WARM
-    return _figures(outcome, warm_s, share, means), outcome
+    open_s = 0.0 if demand.is_closed(question) else lifetime_s
+    ends = (open_s * _WARM, 0.0 if trace else open_s * _DRAIN)
+    return _figures(outcome, ends, share, means), outcome
 
 
 def _refuse(family: Family) -> None:
@@ -132,14 +137,21 @@ def closed_form_holds(family: Family) -> bool:
     return family.kind == "aggregated"
 
 
-def _figures(outcome: Run, warm_s: float, share: float, held: Mapping[str, float]) -> Simulated:
-    """The figures of requests that arrived after `warm_s`.
+def _figures(
+    outcome: Run, ends_s: tuple[float, float], share: float, held: Mapping[str, float]
+) -> Simulated:
+    """The figures of requests that arrived while the deployment was busy.
 
+    ends_s: time after the first and before the last arrival that does not count.
     held: means of "ttft" and "tpot" [s], the least values of the simulated ones.
     """
     answers = outcome.simulation
     start, end = np.min(answers.arrival_s), np.max(answers.arrival_s)
-    late = answers.counted & (answers.arrival_s - start >= min(warm_s, (end - start) / 2.0))
+    warm_s, drain_s = (
+        min(one, (end - start) * most) for one, most in zip(ends_s, _MOST_CUT, strict=True)
+    )
+    since, until = answers.arrival_s - start, end - answers.arrival_s
+    late = answers.counted & (since >= warm_s) & (until >= drain_s)
     if not late.any():
         raise Cancelled("no request arrived while the deployment was busy")
     figures: dict[str, float] = {}
@@ -186,7 +198,8 @@ def _requests(question: Question, lifetime_s: float) -> int:
     amount = demand.amount(question)
     if demand.is_closed(question):
         return int(np.clip(amount * _LIVES, _LEAST, max(_MOST, amount * _LIVES)))
-    return int(np.clip(amount * (2.0 * _WARM * lifetime_s + 10.0), _LEAST, 1e6))
+    lifetimes = _WARM + _COUNTED + _DRAIN
+    return int(np.clip(amount * (lifetimes * lifetime_s + 10.0), _LEAST, 1e6))
 
 
 def _load(query: Query, q: Question, share: float, requests: int) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import ridgeline
 
 from app.planning.candidates import percentiles
+from app.planning.percentiles import _figures as figures_of
 from tests.app.planning import asking
 
 QWEN, LLAMA, R1 = "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-R1"
@@ -73,3 +76,17 @@ def test_percentiles_that_choose_what_is_simulated_are_near_the_simulated_ones(l
     told = percentiles(*(np.array([closed[name]]) for name in names))
     simulated = ridgeline.simulate("meta-llama/Llama-3.1-70B", requests=1000, **asked)
     assert told[95][0] == pytest.approx(simulated.ttft_p95_s, rel=0.35)
+
+
+def test_requests_of_a_filling_and_of_an_emptying_deployment_do_not_count():
+    arrival_s = np.arange(0.0, 100.0)
+    tpot_s = np.where(arrival_s < 30, 0.01, np.where(arrival_s > 79, 0.02, 0.03))
+    answers = SimpleNamespace(
+        arrival_s=arrival_s, counted=np.ones(100, dtype=bool), tpot_s=tpot_s,
+        ttft_s=np.ones(100), e2e_s=1.0 + 100 * tpot_s,
+    )  # fmt: skip
+    figures = figures_of(SimpleNamespace(simulation=answers), (30.0, 20.0), 1.0, {})
+    assert figures.figures["tpot_s"] == figures.figures["tpot_p99_s"] == pytest.approx(0.03)
+    assert figures.requests == 50
+    few = figures_of(SimpleNamespace(simulation=answers), (900.0, 900.0), 1.0, {})
+    assert few.requests == 25  # at most half at the start, and a quarter at the end
