@@ -1,5 +1,6 @@
 """What would have to change where no deployment meets the targets."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.planning import demand
 from app.planning.search import Found, search
-from app.planning.shortlist import shortlist
+from app.planning.shortlist import shortlist, worst
 from app.planning.space import devices, formats, kinds
 from app.planning.targets import Target
 from app.question.query import Query
@@ -74,16 +75,18 @@ def _easier_targets(found: Found) -> Iterator[Change]:
     sound = ranked.sound(candidates)
     alone = False
     for target in ranked.targets:
-        others = sound.copy()
-        for other in ranked.targets:
-            if other is not target:
-                others &= other.met(candidates.columns[other.figure.column])
-        values = candidates.columns[target.figure.column][others]
-        values = values[np.isfinite(values)]
-        if values.size:
+        others = replace(
+            ranked, targets=tuple(one for one in ranked.targets if one is not target),
+            by=target.figure, expected=False,
+        )  # fmt: skip
+        values = candidates.columns[target.figure.column]
+        held = sound & np.isfinite(values)
+        for other in others.targets:
+            held &= other.met(candidates.columns[other.figure.column])
+        if best := _reached(replace(found, ranking=others, feasible=held), target):
             alone = True
-            best = float(values.min() if target.below else values.max())
-            yield Change("target", _eased(target, best), target.figure.name, best)
+            limit = _typed(best, target.below)
+            yield Change("target", _eased(target, limit), target.figure.name, limit)
     if alone or not ranked.targets:
         return
     slack = ranked.slack(candidates)
@@ -92,12 +95,37 @@ def _easier_targets(found: Found) -> Iterator[Change]:
         yield Change("targets", f"all targets relaxed by a factor of {factor:.3g}", "", factor)
 
 
+def _reached(found: Found, target: Target) -> float:
+    """The best value of a target's figure among the feasible candidates, simulated if that is
+    requested; 0 if there is none.
+
+    found: ranked by that figure, and without that target.
+    """
+    column, best = target.figure.column, min if target.below else max
+    values = found.candidates.columns[column][found.feasible].tolist()
+    if values and found.query.question.simulate:
+        order = found.ranking.order(found.candidates, found.probability, found.feasible)
+        short = shortlist(replace(found, order=order), most=_TRIED)
+        values = [
+            float(short.candidates.columns[column][plan.at]) if plan.simulated is None
+            else worst(short.candidates, plan.at, found.query, target)
+            for plan in short.plans
+        ]  # fmt: skip
+    return best(values, default=0.0)
+
+
+def _typed(best: float, below: bool) -> float:
+    """The tightest limit of three digits that a value is within."""
+    if best <= 0.0:
+        return best
+    step = 10.0 ** (math.floor(math.log10(best)) - 2)
+    return float(f"{(math.ceil if below else math.floor)(best / step) * step:.6g}")
+
+
 def _eased(target: Target, best: float) -> str:
     sign = "<" if target.below else ">"
-    return (
-        f"{target.figure.name} {sign} {target.figure.shown(best)} instead of "
-        f"{target.figure.shown(target.value)}, everything else unchanged"
-    )
+    new, old = target.figure.apart(best, target.value)
+    return f"{target.figure.name} {sign} {new} instead of {old}, everything else unchanged"
 
 
 def _other_spaces(found: Found) -> Iterator[Change]:

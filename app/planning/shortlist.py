@@ -20,7 +20,8 @@ from app.planning.percentiles import Simulated, simulate
 from app.planning.probability import likely
 from app.planning.ranking import Ranking
 from app.planning.search import Found
-from app.planning.targets import FIGURES
+from app.planning.targets import FIGURES, Target
+from app.question.query import Query
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.errors import RidgelineError
 from genz_core.serving.traffic import OVERLOADED
@@ -143,6 +144,18 @@ def _safe(found: Found, short: Shortlist) -> list[int]:
     sure = found.feasible & (np.nan_to_num(found.probability, nan=0.0) >= SAFE)
     order = plain.order(short.candidates, found.probability, sure)
     return [int(at) for at in order if int(at) not in short.rejected]
+
+
+def worst(candidates: Candidates, at: int, query: Query, target: Target) -> float:
+    """The value of a target's figure in that of a candidate's simulations which is further from the
+    target: the one that chose it, or the fresh one.
+    """
+    column = target.figure.column
+    if not target.figure.latency:
+        return float(candidates.columns[column][at])
+    draws = (0,) if demand.trace_of(query) is not None else (0, _FRESH)
+    values = [simulate(candidates, at, query, draw).figures[column] for draw in draws]
+    return max(values) if target.below else min(values)
 
 
 def hopeful(ranked: Ranking) -> Ranking:

@@ -63,15 +63,20 @@ class Figure:
         """Whether the figure is one of the gaps between the tokens of an answer."""
         return self.latency == "tpot" or self.name == "interactivity"
 
-    def shown(self, value: float) -> str:
-        """A value formatted for a reader."""
+    def shown(self, value: float, places: int = 3) -> str:
+        """A value formatted for a reader.  places: digits of a latency."""
         if not math.isfinite(value):
             return "none" if math.isnan(value) else "without end"
         if self.declared.unit == "s":
-            return quantities.seconds(value)
+            return quantities.seconds(value, places)
         if self.declared.unit.startswith("$"):
             return f"${short(value)}"
         return f"{short(value)}{' J' if self.declared.unit == 'J' else ''}"
+
+    def apart(self, value: float, other: float) -> tuple[str, str]:
+        """Two values, with as many digits as tell them apart."""
+        pairs = [(self.shown(value, places), self.shown(other, places)) for places in (3, 4, 5, 6)]
+        return next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
 
 
 def _figures() -> Iterator[Figure]:

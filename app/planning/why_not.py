@@ -125,9 +125,9 @@ def _miss(target: Target, value: float, *, simulated: bool) -> str:
     if np.isnan(value):
         return f"{target}: not known, because the system has no price or power on record"
     sign = "above" if target.below else "below"
-    shown = target.figure.shown
     guess = "about " if target.figure.percentile and not simulated else ""
-    return f"{target.figure.title} {guess}{shown(value)} is {sign} {shown(target.value)}"
+    here, limit = target.figure.apart(value, target.value)
+    return f"{target.figure.title} {guess}{here} is {sign} {limit}"
 
 
 def _behind(found: Found, short: Shortlist, plan: Plan) -> str:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
+from app.planning.targets import FIGURES
 from genz_core.errors import InvalidValue
 from tests.app.planning.asking import plan
 
@@ -69,16 +70,22 @@ def test_where_nothing_does_it_is_said_what_would():
     assert none.measurement is None
 
 
-@pytest.mark.slow
-def test_an_eased_target_that_is_named_is_met():
-    def ask(most):
-        target = f"tpot < {most}ms"
-        return plan(MODEL, systems="h100", devices=4, engine="vllm", rate=4,
-                              target=target, simulate=False)  # fmt: skip
+@pytest.mark.parametrize("simulate", [False, True])
+def test_an_eased_target_that_is_named_is_met_as_it_is_written(simulate):
+    def ask(limit):
+        return plan(MODEL, systems="h100", devices=4, engine="vllm", rate=4, tp=4, pp=1,
+                    pools="aggregated", target=f"tpot < {limit}", simulate=simulate)  # fmt: skip
 
-    (change,) = [c for c in ask(1).changes if c["what"] == "target"]
-    assert ask(change["value"] * 1e3 * 1.0001).best is not None
-    assert ask(change["value"] * 1e3 * 0.99).best is None
+    (change,) = [c for c in ask("1ms").changes if c["what"] == "target"]
+    written = change["words"].split(" < ")[1].split(" instead")[0]
+    assert ask(written).best is not None
+    assert ask(f"{change['value'] * 0.98}s").best is None
+
+
+def test_a_value_and_a_limit_that_it_misses_are_written_apart():
+    tpot = FIGURES["tpot"]
+    assert tpot.apart(3.0204e-3, 3.02e-3) == ("3.0204 ms", "3.0200 ms")
+    assert tpot.apart(3.04e-3, 3.02e-3) == ("3.04 ms", "3.02 ms")
 
 
 @pytest.mark.by_day(3)
