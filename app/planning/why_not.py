@@ -65,8 +65,7 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
     own = found.order[candidates.family[found.order] == family]
     in_order = [int(at) for at in own if int(at) not in short.rejected][:1]
     if in_order and best is not None:
-        chance = [float(found.probability[at]) for at in (in_order[0], best)]
-        return Loser(family, in_order[0], _dearer(found, in_order[0], best, chance))
+        return Loser(family, in_order[0], _untried(found, short, in_order[0], best))
     failed = [at for at in short.rejected if candidates.family[at] == family]
     if failed:
         return Loser(family, failed[0], _missed(found, short.candidates, failed[0], simulated=True))
@@ -137,6 +136,17 @@ def _behind(found: Found, short: Shortlist, plan: Plan) -> str:
     return _dearer(shown, plan.at, best.at, [plan.probability, best.probability])
 
 
+def _untried(found: Found, short: Shortlist, at: int, best: int) -> str:
+    """How far a candidate that was not simulated is behind the best: both in closed form, which is
+    said where the best has another figure in the table.
+    """
+    by = found.ranking.by
+    said = _dearer(found, at, best, [float(found.probability[one]) for one in (at, best)])
+    priced, shown = (_to_four(by, float(one.candidates.columns[by.column][best]))
+                     for one in (found, short))  # fmt: skip
+    return f"{said}, in closed form" if f"against {priced}" in said and priced != shown else said
+
+
 def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
     """How far a candidate that meets the targets is behind the best.
 
@@ -199,6 +209,5 @@ def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | N
     good = found.order[smaller[found.order]]  # they meet the targets
     if good.size:
         at = int(good[0])
-        chance = [float(found.probability[one]) for one in (at, best)]
-        return Loser(family, at, _dearer(found, at, best, chance))
+        return Loser(family, at, _untried(found, short, at, best))
     return nearest(found, family, smaller & (devices == devices[smaller].max()), slack)

@@ -6,6 +6,7 @@ import json
 import shlex
 
 import pytest
+import ridgeline
 from typer.testing import CliRunner
 
 from app.cli import cli
@@ -138,3 +139,13 @@ def test_a_trace_is_planned_at_its_means_and_simulated_as_it_was(tmp_path):
     assert demand["rate"] == pytest.approx(4.0)
     assert (demand["isl"], demand["osl"]) == (600, 24)
     assert planned.best["ttft_p95_s"] < 2.0 and "--max-model-len 1024" in planned.best["launch"]
+
+
+def test_the_best_has_one_price_beside_the_others_unless_they_are_priced_in_closed_form():
+    asked = {"systems": ["h100", "h200"], "devices": "1:2", "concurrency": 16, "top": 2}
+    named = ridgeline.plan("meta-llama/Llama-3.1-8B", **asked).to_dict()
+    best = f"against ${named['plans'][0]['usd_per_mtok']:.4g}"
+    said = [row["why"] for row in named["others"] if "against $" in row["why"]]
+    assert said
+    for words in said:
+        assert (best in words) is not words.endswith("in closed form"), words
