@@ -16,6 +16,7 @@ from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
 from app.scenario.scenario import Resolved
+from app.wording import quantities
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
 from genz_core.models.model_kinds import generates, model_kind, prompt_tokens
@@ -141,11 +142,28 @@ def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:
     return [row for row in rows if float(row["predicted_s"]) > 0.0]
 
 
+def step_sum(step: StepEstimate, config: int = 0) -> str:
+    """What a step's time is the sum of: "113 ms of operators + 4.5 ms of the host = 118 ms"."""
+    terms = {
+        "of operators": step.operators_s.sum(0), "of the host": step.host_s,
+        "of waits in the pipeline": step.pipeline_s, "by measured runs": step.learned_s,
+    }  # fmt: skip
+    said = ""
+    for words, seconds in terms.items():
+        value = float(np.broadcast_to(seconds, (step.configs,))[config])
+        if abs(value) >= _WORTH_A_TERM * float(step.total_s[config]):
+            sign = "" if not said else " - " if value < 0 else " + "
+            said += f"{sign}{quantities.seconds(abs(value))} {words}"
+    return f"{said} = {quantities.seconds(float(step.total_s[config]))}"
+
+
 def step_of(estimate: Estimate, phase: str) -> StepEstimate:
     """The step of "prefill" or "decode"."""
     return estimate.prefill if phase == "prefill" else estimate.decode
 
 
+#: Least share of a step's time that a term of its sum is named for.
+_WORTH_A_TERM = 1e-3
 #: The parts of an operator's time that make up its bound.
 _LEAST = ("compute", "memory", "communication")
 

@@ -127,7 +127,7 @@ def _price_points(points: Path, output: Path | None, form: TableFormat) -> None:
 def _print(found: Estimate, form: TableFormat) -> None:
     """Print the figures and operators of one configuration."""
     from app.scenario.levers import phases_of
-    from app.scenario.summary import operator_rows
+    from app.scenario.summary import operator_rows, step_sum
 
     result, summary = found.engine_estimate, found.to_dict()
     operators = {phase: operator_rows(getattr(result, phase)) for phase in phases_of(result)}
@@ -141,7 +141,8 @@ def _print(found: Estimate, form: TableFormat) -> None:
     lines = [{"figure": k, "value": v} for k, v in folded(summary).items()]
     typer.echo(render(lines, form))
     for phase, rows in operators.items():
-        typer.echo(f"\n{phase}\n" + render([_brief(row) for row in rows], form))
+        words = step_sum(getattr(result, phase))
+        typer.echo(f"\n{phase}: {words}\n" + render([_brief(row) for row in rows], form))
 
 
 def _brief(row: dict[str, Any]) -> dict[str, Any]:
