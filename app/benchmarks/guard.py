@@ -1,7 +1,8 @@
 """A gate for continuous integration: whether a result is worse than it should be, and why.
 
 Two judges: the prediction (a figure beyond the bad end of its interval at a level) and a baseline,
-another result of the same load (a figure worse than its own there by more than noise).  Noise is
+another result of the same deployment and load (a figure worse than its own there by more than
+noise).  A run that fails a consistency check is judged by neither.  Noise is
 the standard error of both means, for a percentile the range of ranks that chance explains, or the
 spread of repeated baselines; it is at least `tolerance`, an assumption about how much runs of one
 deployment differ.  A percentile with too few requests beyond it is not judged.  A result better
@@ -17,23 +18,17 @@ from typing import Any, Literal
 import numpy as np
 
 from app.answers.columns import COLUMNS
+from app.benchmarks import baseline as earlier_runs
 from app.benchmarks.comparison import Comparison, Point, Row, measured_figures
 from app.benchmarks.levels import quantile
-from app.benchmarks.load import load_of
 from genz_core.errors import InvalidValue
 from profilers.serving_results import Percentiles, ServingMeasurement
 
 #: Assumed relative difference between runs of one deployment, unless given.
 TOLERANCE = 0.05
-_SAME_LOAD = 0.05
 Judge = Literal["prediction", "baseline"]
-Outcome = Literal["pass", "fail", "better", "below bound"]
-_OUTCOMES: Mapping[str, Outcome] = {
-    "inside": "pass",
-    "worse": "fail",
-    "better": "better",
-    "below bound": "below bound",
-}
+Outcome = Literal["pass", "fail", "better"]
+_OUTCOMES: Mapping[str, Outcome] = {"inside": "pass", "worse": "fail", "better": "better"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +61,6 @@ class Verdict:
             return f"{words}, worse than the limit of {column.words(self.allowed)}"
         if self.outcome == "better":
             return f"{words}, better than expected"
-        if self.outcome == "below bound":
-            return (
-                f"{words}, faster than the hardware allows: the run is not the priced deployment, "
-                "or the tool defines the figure differently"
-            )
         return words
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,7 +84,7 @@ class Guarded:
 
     @property
     def better(self) -> tuple[Verdict, ...]:
-        return tuple(one for one in self.verdicts if one.outcome in ("better", "below bound"))
+        return tuple(one for one in self.verdicts if one.outcome == "better")
 
     @property
     def passed(self) -> bool:
@@ -130,6 +120,9 @@ def guard(
     verdicts: list[Verdict] = []
     unjudged: list[str] = []
     for point in compared.points:
+        if point.contradiction:
+            unjudged.append(f"not judged: {point.contradiction}")
+            continue
         if point.refused:
             unjudged.append(f"not judged by the prediction: {point.refusal}")
         elif point.deployment.differences:
@@ -137,12 +130,11 @@ def guard(
             unjudged.append(f"{point.label}: not judged by the prediction: {said}")
         else:
             verdicts += _by_prediction(point)
-        if point.contradiction:
-            unjudged.append(f"not judged by the prediction: {point.contradiction}")
         if baseline:
-            found = _by_baseline(point, baseline, compared.level, tolerance)
-            verdicts += found
-            if not found:
+            same, unused = earlier_runs.usable(point.measurement, baseline)
+            verdicts += _by_baseline(point, same, compared.level, tolerance)
+            unjudged += unused
+            if not (same or unused):
                 unjudged.append(f"{point.label}: the baseline has no run of this load")
     if not verdicts:
         why = "; ".join(dict.fromkeys(unjudged)) or "no figure has an interval: give --baseline"
@@ -152,10 +144,7 @@ def guard(
 
 
 def _by_prediction(point: Point) -> list[Verdict]:
-    """Verdicts on the figures that have an interval.
-
-    For a run that fails a check, only figures beyond the hardware's limits are reported.
-    """
+    """Verdicts on the figures that have an interval."""
     return [
         Verdict(
             point.label,
@@ -167,7 +156,7 @@ def _by_prediction(point: Point) -> list[Verdict]:
             row.predicted.low if row.is_rate else row.predicted.high,
         )
         for row in point.rows
-        if row.place in (("below bound",) if point.failed else _OUTCOMES)
+        if row.place in _OUTCOMES
     ]
 
 
@@ -184,10 +173,9 @@ def _errors(compared: Comparison) -> list[str]:
 
 
 def _by_baseline(
-    point: Point, baseline: Sequence[ServingMeasurement], level: float, tolerance: float
+    point: Point, same: Sequence[ServingMeasurement], level: float, tolerance: float
 ) -> list[Verdict]:
-    """Verdicts on the figures that baseline runs of the same load also have."""
-    same = [one for one in baseline if same_load(point.measurement, one)]
+    """Verdicts on the figures that earlier runs of the same deployment and load also have."""
     found = []
     for row in point.rows:
         earlier = [
@@ -268,14 +256,3 @@ def _relative_error(spread: Percentiles, measurement: ServingMeasurement) -> flo
     if not (spread.mean and spread.std and count):
         return 0.0
     return spread.std / spread.mean / math.sqrt(count)
-
-
-def same_load(one: ServingMeasurement, other: ServingMeasurement) -> bool:
-    """Whether two runs were under the same load: phase, concurrency or rate, and mean lengths."""
-    loads = [load_of(measurement, {}) for measurement in (one, other)]
-    pairs = [
-        [getattr(load, name) for load in loads]
-        for name in ("concurrency", "rate", "mean_isl", "mean_osl", "context")
-    ]
-    near = (math.isclose(*pair, rel_tol=_SAME_LOAD) for pair in pairs)
-    return one.phase == other.phase and all(near)

@@ -213,6 +213,11 @@ def has_format(model: Model, name: str) -> bool:
     return bool(held & set(_STORED.get(name, (name,))))
 
 
+def same_format(one: str, other: str) -> bool:
+    """Whether two names of formats may mean the same: one is the other, or is stored in it."""
+    return other in _STORED.get(one, (one,)) or one in _STORED.get(other, (other,))
+
+
 def _sizes(facts: StepFacts, ran: WhatRan, typed: Collection[str]) -> tuple[list[Filling], float]:
     """Batch and lengths of a phase that were not typed, and the tokens cached before a prefill."""
     values: dict[str, Fact[int] | None] = {"batch": facts.batch}

@@ -12,6 +12,7 @@ from app.benchmarks.deployment import deployment
 from app.benchmarks.guard import guard
 from genz_core.errors import InvalidValue
 from tests.app.benchmarks.conftest import HARDWARE, RUN, slower
+from tests.app.benchmarks.test_sums import HALVED, SUM
 
 TYPED = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
 
@@ -69,10 +70,41 @@ def test_what_fails_at_a_level_fails_at_every_lower_one(read):
     assert failed[0]
 
 
-def test_faster_than_hardware_allows_is_said_and_not_failed(read):
-    outcome = guard(compared(read(slower(RUN, 1 / 20))))
-    assert outcome.passed
-    assert any("faster than the hardware allows" in one.sentence for one in outcome.better)
+def test_a_run_that_fails_a_check_is_judged_neither_by_prediction_nor_by_baseline(read):
+    fast, halved = read(slower(RUN, 1 / 20)), read(HALVED)
+    for run, given, check in ((fast, HARDWARE, "beyond the hardware"), (halved, {}, SUM)):
+        with pytest.raises(InvalidValue, match="nothing can be judged") as refusal:
+            guard(compared(run, given=given), [read(RUN)])
+        assert check in str(refusal.value)
+
+
+def test_a_baseline_that_fails_a_check_judges_nothing(read):
+    with pytest.raises(InvalidValue, match="nothing can be judged") as refusal:
+        guard(compared(read(RUN), given={}), [read(HALVED)])
+    assert "baseline result.json, concurrency 8" in str(refusal.value)
+    assert SUM in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("here", "before", "said"),
+    [
+        ({}, {"model_id": "meta-llama/Llama-3.2-1B"}, "model meta-llama/Llama-3.2-1B in the"),
+        ({}, {"model_id": "neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8"}, "weights fp8 in the"),
+        ({"gpu": "H100"}, {"gpu": "H200"}, "device H200 in the baseline, H100 here"),
+        ({"tp": 2}, {"tp": 4}, "tp 4 in the baseline, 2 here"),
+    ],
+)
+def test_a_baseline_of_another_deployment_judges_nothing(read, here, before, said):
+    run, other = read({**RUN, **here}), read({**RUN, **before})
+    outcome = guard(compared(run, given={"system": "h100"}), [other])
+    assert {one.judge for one in outcome.verdicts} == {"prediction"}
+    assert any("another deployment" in words and said in words for words in outcome.unjudged)
+
+
+def test_a_baseline_may_name_the_same_deployment_in_other_words(read):
+    here = read({**RUN, "gpu": "NVIDIA H100 80GB HBM3", "model_id": "/models/Llama-3.1-8B"})
+    before = read({**RUN, "gpu": "H100", "backend": "sglang"})
+    assert guard(compared(here, given={}), [before]).passed
 
 
 def test_repeats_of_a_baseline_tell_how_much_runs_differ(read):
@@ -112,11 +144,15 @@ def test_the_document_says_what_was_judged_and_taken(ridgeline, result):
 
 
 def test_a_percentile_is_judged_by_the_rank_that_chance_may_give_it(read):
-    run = {**RUN, "p90_ttft_ms": 100.0, "p99.9_ttft_ms": 300.0, "completed": 10_000}
+    def of_requests(count):
+        tokens = {f"total_{side}_tokens": count * 1024 for side in ("input", "output")}
+        return {**RUN, "p90_ttft_ms": 100.0, "p99.9_ttft_ms": 300.0, "completed": count, **tokens}
+
+    run = of_requests(10_000)
     late = compared(read({**run, "p90_ttft_ms": 107.0, "p99_ttft_ms": 200.0}), given={})
     of = {one.figure: one for one in guard(late, [read(run)]).verdicts}
     assert of["ttft_p90_s"].outcome == of["ttft_p99_s"].outcome == "fail"
-    few = {**run, "completed": 400}
+    few = of_requests(400)
     late = compared(read({**few, "p90_ttft_ms": 107.0, "p99_ttft_ms": 200.0}), given={})
     of = {one.figure: one for one in guard(late, [read(few)]).verdicts}
     assert of["ttft_p90_s"].outcome == "pass" and "ttft_p99_s" not in of
