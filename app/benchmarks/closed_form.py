@@ -19,6 +19,7 @@ from app.benchmarks.deployment import Deployment
 from app.benchmarks.levels import at_level
 from app.benchmarks.load import RunLoad
 from app.benchmarks.replayed_load import figures_of, offered, run_as_measured, with_room
+from app.question import comparison
 from app.scenario import intervals, served_rows
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import completed
@@ -26,7 +27,7 @@ from genz_core.errors import InvalidValue
 from genz_core.serving import ServingEstimate
 from genz_core.serving.traffic import OVERLOADED
 from genz_core.systems import System
-from genz_core.workload import OUT_OF_MEMORY, WITH_TIMES
+from genz_core.workload import OUT_OF_MEMORY, WITH_TIMES, Estimate
 from profilers.serving_results.measurement import Throughput
 
 #: Rates of a run: requests, input tokens, output tokens, and all tokens.
@@ -160,11 +161,7 @@ def bounds_on(deployment: Deployment, system: System) -> dict[str, float]:
     """
     resolved = with_room(replace(deployment.priced(), system=system))
     if deployment.measurement.phase:
-        load = deployment.load
-        priced = estimate_resolved(
-            resolved, batch=[max(load.users, 1.0)], isl=[max(load.context, 1.0)],
-            osl=[float(max(load.osl, 2))],
-        )  # fmt: skip
+        priced = _phase_alone(deployment, resolved)
         return {name: _at(bound) for name, bound in intervals.bounds_of(priced).items()}
     result = served_rows.served(resolved)
     return {name: _at(bound) for name, bound in intervals.bounds_of_load(result).items()}
@@ -233,23 +230,33 @@ def _at(values: Any) -> float:
 def _alone(deployment: Deployment, resolved: Resolved, level: float) -> Prediction:
     """A single prefill or decode, as in llama-bench: its tokens per second."""
     load, phase = deployment.load, deployment.measurement.phase
-    batch = max(load.users, 1.0)
-    cached = load.context
-    isl = load.isl + cached if phase == "prefill" else max(cached, 1.0)
-    osl = 1.0 if phase == "prefill" else float(max(load.osl, 2))
-    estimate = estimate_resolved(resolved, batch=[batch], isl=[isl], osl=[osl])
+    estimate = _phase_alone(deployment, resolved)
     status = str(estimate.status[0])
     if status not in ("ok", *WITH_TIMES):
         raise InvalidValue(f"this load cannot be priced: {status}")
     name = "ttft_s" if phase == "prefill" else "tpot_s"
     value, bound = _at(getattr(estimate, name)), _at(intervals.bounds_of(estimate)[name])
-    known = at_level(intervals.of_batch(estimate)[name], level)
+    of = comparison.of_batch(estimate)
+    known = at_level(intervals.of_batch(estimate, of)[name], level)
     latency = intervals.Ranged.of(value, known, bound)
-    tokens = batch * (load.isl if phase == "prefill" else 1.0)
+    tokens = max(load.users, 1.0) * (load.isl if phase == "prefill" else 1.0)
     rate = Predicted(tokens / value, tokens / latency.high, tokens / latency.low, tokens / bound)
     figure = "input_tokens_per_s" if phase == "prefill" else "output_tokens_per_s"
     seconds = Predicted(value, latency.low, latency.high, bound)
     stem = name.removesuffix("_s")
-    notes = ("cached tokens count as part of the prompt",) if cached else ()
     figures = {figure: rate, f"{stem}_mean_s": seconds, f"{stem}_p50_s": seconds}
+    notes = (of.words(),) if np.any(of.without) else ()
     return Prediction(resolved, figures, level, notes)
+
+
+def _phase_alone(deployment: Deployment, resolved: Resolved) -> Estimate:
+    """The estimate of a single prefill or decode, after the tokens that are in its cache.
+
+    A prefill computes its own tokens, which also attend to those in the cache.
+    """
+    load, batch = deployment.load, [max(deployment.load.users, 1.0)]
+    if deployment.measurement.phase == "prefill":
+        isl = [load.isl + load.context]
+        return estimate_resolved(resolved, batch=batch, isl=isl, osl=[1.0], cached=[load.context])
+    isl, osl = [max(load.context, 1.0)], [float(max(load.osl, 2))]
+    return estimate_resolved(resolved, batch=batch, isl=isl, osl=osl)

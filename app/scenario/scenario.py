@@ -257,7 +257,8 @@ def estimate_resolved(
     One that does not fit on its devices or in the model's positions keeps its times, with a reason
     code in its status. Lengths drawn with a `length_ratio` are priced at their mean.
 
-    arrays: replace the question's numbers; those that only a load has are ignored.
+    arrays: replace the question's numbers; those that only a load has are ignored.  "cached":
+    tokens of each prompt that are in the cache before.
 
     Raises:
         InvalidParallelism: degrees that do not divide the model.
@@ -278,7 +279,8 @@ def estimate_resolved(
     batch = arrays.get("batch", question.batch)
     # as many as the arrays that are not priced have
     rows = np.broadcast_to(batch, shape) if shape else batch
-    workload = Workload(rows, prompt_tokens(resolved.model, isl), osl)
+    tokens = prompt_tokens(resolved.model, isl)
+    workload = Workload(rows, tokens, osl, arrays.get("cached", 0))
     split = {name: values for name, values in arrays.items() if name in SPLIT}
     priced = genz_core.estimate(
         resolved.model,

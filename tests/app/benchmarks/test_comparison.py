@@ -1,17 +1,21 @@
 """Figures of a result beside their prediction."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import ridgeline as python
 
+import genz_core
 from app.benchmarks.closed_form import predict
 from app.benchmarks.comparison import compare, measured_figures
 from app.benchmarks.deployment import deployment
 from app.benchmarks.findings import findings
 from app.benchmarks.simulation import simulate, with_simulations
 from genz_core.errors import InvalidValue
+from profilers.serving_results import Percentiles, read_results
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as, slower
+from tests.profilers.serving_results.conftest import RESULTS
 
 TYPED = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
 
@@ -95,6 +99,44 @@ def test_a_run_at_a_rate_ends_after_its_last_request(read):
     figures = predict(deployment(read(run), HARDWARE), 0.8).figures
     seconds = 80 / 2.0 + figures["e2e_mean_s"].value
     assert figures["requests_per_s"].value == pytest.approx(80 / seconds)
+
+
+def test_a_prefill_at_depth_computes_its_own_tokens_and_attends_to_those_before():
+    """llama-bench's pp512 @ d512: 512 tokens are computed, not 1,024."""
+    runs = read_results(RESULTS / "llama_bench" / "llama-bench_qwen2_7b.md")
+    points = {
+        run.subject.label: compare([deployment(run, {"system": "rtx-4080"})]).points[0]
+        for run in runs
+    }
+    alone, deep = points["pp512"], points["pp512 @ d512"]
+    first, after = (point.row("ttft_mean_s").predicted for point in (alone, deep))
+    resolved = deep.deployment.priced()
+    priced = genz_core.estimate(
+        resolved.model, resolved.system, genz_core.Workload(1, 1024, 1, cached=512),
+        engine=resolved.engine,
+    )  # fmt: skip
+    assert after.value == pytest.approx(priced.ttft_s[0])
+    for part in ("value", "bound"):
+        assert 1.0 < getattr(after, part) / getattr(first, part) < 1.1
+    assert any("no measured run had cached prompts" in said for said in deep.prediction.notes)
+
+
+def test_a_prefill_far_into_a_context_is_not_beyond_the_hardware():
+    [run] = [
+        one
+        for one in read_results(RESULTS / "llama_bench" / "llama-bench_rtx4080.json")
+        if one.subject.label == "pp512"
+    ]
+    seconds = run.ttft_s.mean * 2.2
+    deep = replace(
+        run,
+        lengths=replace(run.lengths, context=8192.0),
+        ttft_s=Percentiles(mean=seconds),
+        throughput=replace(run.throughput, input_tokens_per_s=512 / seconds),
+    )
+    [point] = compare([deployment(deep, {"system": "rtx-4080"})]).points
+    assert not point.failed
+    assert 0.5 < point.row("ttft_mean_s").ratio < 2.0
 
 
 def test_the_command_tells_a_result_by_its_content(answer, result):
