@@ -144,7 +144,8 @@ def compare_asked(
     if apart:
         comparison = replace(comparison, findings=())
     rest = replace(rest, fillings=(*names, *rest.fillings), differences=apart)
-    known = as_given(identity.of_reports(found, reports), rest.scenario, query.given)
+    known = identity.of_reports(found, reports, resolved.model)
+    known = as_given(known, rest.scenario, query.given)
     return Compared(comparison, resolved, rest, known)
 
 

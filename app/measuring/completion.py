@@ -130,7 +130,7 @@ def filled(scenario: Question, ran: WhatRan, model: Model, typed: Collection[str
     for phase, facts in ran.steps.items():
         if phase not in ("prefill", "decode"):
             continue
-        sizes, cached = _sizes(facts, ran, typed)
+        sizes, cached = _sizes(facts, ran, typed, scenario.dp)
         found += sizes
         values = {size.field: size.value for size in sizes}
         loads[phase] = Workload(
@@ -149,7 +149,8 @@ def phase_loads(resolved: Resolved, ran: WhatRan) -> Mapping[str, Workload]:
     """
     loads = filled(resolved.scenario, ran, resolved.model, ()).loads
     load = resolved.scenario.workload
-    agrees = [phase for phase in loads if not _sizes_differ(load, ran.steps[phase])]
+    dp = resolved.scenario.dp
+    agrees = [phase for phase in loads if not _sizes_differ(load, ran.steps[phase], dp)]
     return loads if agrees and len(loads) > 1 else {}
 
 
@@ -218,7 +219,9 @@ def same_format(one: str, other: str) -> bool:
     return other in _STORED.get(one, (one,)) or one in _STORED.get(other, (other,))
 
 
-def _sizes(facts: StepFacts, ran: WhatRan, typed: Collection[str]) -> tuple[list[Filling], float]:
+def _sizes(
+    facts: StepFacts, ran: WhatRan, typed: Collection[str], dp: int
+) -> tuple[list[Filling], float]:
     """Batch and lengths of a phase that were not typed, and the tokens cached before a prefill."""
     values: dict[str, Fact[int] | None] = {"batch": facts.batch}
     cached = 0.0
@@ -236,8 +239,16 @@ def _sizes(facts: StepFacts, ran: WhatRan, typed: Collection[str]) -> tuple[list
         values["osl"] = ran.output or one_step
     if facts.phase == "prefill" and ran.output:
         values["osl"] = ran.output
+    values["batch"] = _of_all_ranks(values["batch"], dp)
     known = [(name, fact) for name, fact in values.items() if fact and name not in typed]
     return [Filling(n, f.value, f.evidence, facts.phase) for n, f in known], cached
+
+
+def _of_all_ranks(fact: Fact[int] | None, dp: int) -> Fact[int] | None:
+    """A number of sequences or tokens over all data-parallel ranks: a report shows those of one."""
+    if fact is None or dp == 1:
+        return fact
+    return Fact(fact.value * dp, f"{fact.value:,} on each of {dp} attention ranks, {fact.evidence}")
 
 
 # ------------------------------------------------------------------------------- pricing
@@ -296,7 +307,7 @@ def differences(
         found.append(Difference("kv", priced, ran.kv.value, ran.kv.evidence))
     for phase, facts in ran.steps.items():
         load = (loads or {}).get(phase, scenario.workload)
-        found += _sizes_differ(load, facts)
+        found += _sizes_differ(load, facts, scenario.dp)
     return tuple(found)
 
 
@@ -333,17 +344,18 @@ def model_differs(model: Model, ran: WhatRan) -> list[Difference]:
     return found
 
 
-def _sizes_differ(load: Workload, facts: StepFacts) -> list[Difference]:
+def _sizes_differ(load: Workload, facts: StepFacts, dp: int) -> list[Difference]:
     """Contradictions between the sizes of a step and its workload."""
     batch, isl, osl = (float(getattr(load, name)) for name in _SIZES)
     found: list[Difference] = []
-    if facts.batch and facts.batch.value != batch:
-        found.append(_size("batch", batch, facts.batch, facts.phase))
+    sequences, tokens = (_of_all_ranks(fact, dp) for fact in (facts.batch, facts.tokens))
+    if sequences and sequences.value != batch:
+        found.append(_size("batch", batch, sequences, facts.phase))
     name, priced, ran = "ISL", (isl, isl), _prompt(facts)
     if facts.phase == "decode":
         name, priced, ran = "context", (isl, isl + osl), facts.context
     elif ran is None:
-        name, priced, ran = "batch x ISL", (batch * isl, batch * isl), facts.tokens
+        name, priced, ran = "batch x ISL", (batch * isl, batch * isl), tokens
     if ran and ran.value and not _within(ran.value, *priced):
         shown = f"{priced[0]:g}" if priced[0] == priced[1] else f"{priced[0]:g} to {priced[1]:g}"
         found.append(_size(name, shown, ran, facts.phase))

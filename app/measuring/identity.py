@@ -9,11 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import hardware_db
+import model_registry
 from app.measuring.device_by_size import with_device
 from app.measuring.likely_models import likely_models
+from app.measuring.model_facts import degree_by_products
 from app.measuring.prediction import FORMATS as TORCH_FORMATS
 from app.question.question import Question
 from genz_core.errors import RidgelineError
+from genz_core.graphs import Model
 from genz_core.systems import System
 from hardware_db.engine_files import known_versions
 from profilers import Report
@@ -57,15 +60,18 @@ class Known:
         return {**asdict(self), "candidates": list(self.candidates)}
 
 
-def of_reports(ran: WhatRan, reports: Sequence[Report]) -> tuple[Known, ...]:
-    """The facts in the reports of one run."""
+def of_reports(
+    ran: WhatRan, reports: Sequence[Report], priced: Model | None = None
+) -> tuple[Known, ...]:
+    """The facts in the reports of one run.  priced: the model that is priced, if one is."""
+    model = _model(ran, [report.label for report in reports])
     return (
         _device(ran, reports),
-        _model(ran, [report.label for report in reports]),
+        model,
         _weights(ran, reports),
         _told("kv", ran.kv, "no kernel name states the format", ("bf16", "fp8"), "likely"),
         *_steps(ran),
-        *_degrees(ran),
+        *_degrees(ran, priced or _loaded(model.value)),
         _engine(ran),
         _version(ran.engine.value if ran.engine else "", "no report names its release"),
         Known("limits", "", "unknown", "kernels of steps do not show the limits of a server"),
@@ -237,19 +243,32 @@ def _tokens(facts: StepFacts) -> Fact[Any] | None:
     return Fact(f"{facts.tokens.value:,}{context}", facts.tokens.evidence)
 
 
-def _degrees(ran: WhatRan) -> list[Known]:
+def _loaded(name: str) -> Model | None:
+    try:
+        return model_registry.load(name) if name else None
+    except RidgelineError:
+        return None
+
+
+def _degrees(ran: WhatRan, model: Model | None) -> list[Known]:
+    """The split: by the products of the model that is priced, otherwise of the one that fits."""
     if ran.ranks is None:
         why = "a report of one device does not show how many there were"
         return [Known("tp", "", "unknown", why, _DEGREES)]
     if ran.ranks.value == 1:
         return [Known("tp", "1", "certain", ran.ranks.evidence)]
-    devices = str(ran.ranks.value)
-    words = f"{ran.ranks.evidence}; products of the priced model show how they split it"
-    return [Known("tp", devices, "likely", words, _divisors(ran.ranks.value))]
+    ranks, words = ran.ranks.value, ran.ranks.evidence
+    degree = degree_by_products(model, ranks, ran.products) if model else 0
+    words += "; products of the priced model show how they split it"
+    if degree:
+        words = f"{ran.ranks.evidence} and the shapes of its matrix products"
+    tp = degree or ranks
+    found = [Known("tp", str(tp), "likely", words, _divisors(ranks, tp))]
+    return found if tp == ranks else [*found, Known("dp", str(ranks // tp), "likely", words)]
 
 
-def _divisors(number: int) -> tuple[str, ...]:
-    return tuple(str(n) for n in range(number - 1, 0, -1) if number % n == 0)
+def _divisors(number: int, without: int) -> tuple[str, ...]:
+    return tuple(str(n) for n in range(number, 0, -1) if number % n == 0 and n != without)
 
 
 # ------------------------------------------------------------------------------- engine

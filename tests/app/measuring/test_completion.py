@@ -41,6 +41,23 @@ def test_the_degree_is_the_one_whose_products_ran(qwen, tp):
     assert filled(Question(), ran, qwen.model, {"tp"}).scenario.tp == 1, "typed"
 
 
+@pytest.mark.parametrize("sizes", [{"batch": 15, "length": 1024}, {"tokens": 1024}])
+def test_a_report_shows_the_batch_of_one_attention_rank(qwen, sizes):
+    """The step of a rank takes as long as with as many devices as it has itself."""
+    whole = products(qwen.model, 1)
+    alone = WhatRan(ranks=fact(1), products=whole, steps=step("prefill", **sizes))
+    among = replace(alone, ranks=fact(8))
+    found = {ran.ranks.value: filled(qwen.scenario, ran, qwen.model, ()) for ran in (alone, among)}
+    assert found[8].scenario.batch == 8 * found[1].scenario.batch
+    assert found[8].scenario.isl == found[1].scenario.isl == 1024
+    priced = {n: replace(qwen, scenario=one.scenario) for n, one in found.items()}
+    times = [estimate_filled(priced[n], found[n].loads).prefill.operators_s.sum() for n in (1, 8)]
+    assert times[1] == pytest.approx(times[0], rel=0.03)
+    assert not differences(priced[8], among, found[8].loads)
+    given = replace(priced[8], scenario=replace(priced[8].scenario, batch=15))
+    assert differences(given, among)[0].field in ("batch", "batch x ISL")
+
+
 def test_a_report_of_one_device_tells_by_its_products_whether_the_model_was_split(qwen):
     whole, part = (WhatRan(products=products(qwen.model, tp)) for tp in (1, 4))
     split = Question(model="Qwen/Qwen3-8B", system="mi300x", engine="sglang", tp=4)

@@ -54,6 +54,16 @@ def test_models_of_the_same_shapes_are_candidates():
     assert known.candidates == ("Qwen/Qwen3-VL-8B-Instruct",)
 
 
+def test_whole_products_on_several_ranks_are_those_of_attention_ranks():
+    """A trace of one rank whose products are those of the whole model: the ranks share no layer."""
+    name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
+    report = profilers.read_report(REPORTS / "torch" / name)
+    among = dataclasses.replace(report, facts={**report.facts, "world_size": 8})
+    known = facts(among)
+    assert (known["tp"].value, known["dp"].value) == ("1", "8")
+    assert known["tp"].certainty == "likely" and known["tp"].candidates == ("8", "4", "2")
+
+
 @pytest.mark.parametrize(("kernel", "format_"), [
     ("void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, unsigned char, "
      "(vllm::Fp8KVCacheDataType)1>", "fp8"),
