@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from app.benchmarks.comparison import compare_one
+from app.benchmarks.comparison import Point, compare_one
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.replayed_load import offered
 from app.calibration import from_one_run, from_runs
@@ -79,11 +79,19 @@ def calibrate(
 def _sound(deployments: Sequence[Deployment]) -> tuple[list[Deployment], tuple[str, ...]]:
     """The runs that pass every check, and a sentence on each other run."""
     points = [compare_one(one) for one in deployments]
-    left_out = tuple(point.contradiction for point in points if point.failed)
-    sound = [point.deployment for point in points if not point.failed]
+    left_out = tuple(why for point in points if (why := point.contradiction or _at_depth(point)))
+    sound = [point.deployment for point in points if not (point.failed or _at_depth(point))]
     if not sound:
         raise InvalidValue("; ".join(left_out))
     return sound, left_out
+
+
+def _at_depth(point: Point) -> str:
+    """Why a prefill after cached tokens is not used: a row of measured runs has no such tokens."""
+    cached = point.deployment.load.context
+    if point.measurement.phase != "prefill" or not cached:
+        return ""
+    return f"{point.label}: a prefill after {cached:,.0f} cached tokens cannot be calibrated from"
 
 
 def keep(calibrated: Calibrated) -> list[Path]:

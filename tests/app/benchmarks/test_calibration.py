@@ -9,7 +9,9 @@ from app.benchmarks.closed_form import predict
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
 from genz_core.errors import InvalidValue
+from profilers.serving_results import read_results
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
+from tests.profilers.serving_results.conftest import RESULTS
 
 TYPED = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
 
@@ -59,6 +61,16 @@ def test_one_run_sets_the_scale_of_the_steps_dated_and_by_split(own_data, printe
     ]
     assert ratios[0] == pytest.approx(1.0, abs=0.1) and ratios[1] > 1.2, "of one split alone"
     assert "forgotten" in printed("calibrate", "runs", slow, *TYPED, "--forget")
+
+
+def test_a_prefill_after_cached_tokens_is_left_out():
+    """A row of measured runs states a prompt, and no tokens before it."""
+    runs = read_results(RESULTS / "llama_bench" / "llama-bench_qwen2_7b.md")
+    given = [deployment(run, {"system": "rtx-4080"}) for run in runs]
+    learnt = calibration.calibrate(given)
+    [words] = learnt.left_out
+    assert "pp512 @ d512" in words and "512 cached tokens" in words
+    assert learnt.recipes[0].fit.after.points == 3
 
 
 def test_a_contradiction_teaches_nothing(own_data, read):
