@@ -4,8 +4,8 @@ More than half of a prediction's error is common to all runs on a device, or to 
 recipe: kernels, flags, streaming intervals that no label names.  Every engine is loaded with its
 measurements (`EngineMeasurements`), and `genz_core.deploy` applies those of the model and system.
 Shipped files are written by ``python -m app.engine_fit``; recipes that the user calibrated are in
-the data folder and replace shipped ones.  The same file holds step scales for simulations, one per
-row, each for the degrees of one deployment.
+the data folder and replace shipped ones.  The same file holds step scales from single runs, one per
+row; like a recipe, a scale applies to every split of its model, format, engine and system.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,30 +37,32 @@ _FILE = "recipes.csv"
 _LEVELS = {"devices": "system", "silicon": "family", "eras": "era"}
 _REQUIRED = (*RecipeKey.__slots__, "model", *asdict(Recipe()))
 _REMEDY = "fix it, or calibrate again"
-#: Columns of a step scale, starting with the degrees of its deployment.
+#: Columns of a step scale, starting with the degrees of the measured deployment.
 _STEP_COLUMNS = ("degrees", "step_scale", "step_tpot_s", "step_load", "step_date")
 _COLUMNS = (*_REQUIRED, *FIELDS, *_STEP_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
 class StepScale:
-    """Measured over simulated time of a step of one deployment.
+    """Measured over simulated time of a step.
 
     tpot_s: the measured mean that it is derived from.  load: of that measurement, in words.  date:
-    of the calibration, YYYY-MM-DD.
+    of the calibration, YYYY-MM-DD.  degrees: of the measured deployment, "tp4 pp1 dp1 ...".
     """
 
     scale: float
     tpot_s: float
     load: str
     date: str
+    degrees: str
 
     @property
     def sentence(self) -> str:
         """A sentence on what was measured, when, and its effect."""
+        split = [part for part in self.degrees.split() if not re.fullmatch(r"\D+1|expert_.*", part)]
         return (
             f"steps x {self.scale:.3f}: your measured TPOT of {self.tpot_s * 1e3:.4g} ms "
-            f"({self.load}, {self.date})"
+            f"({self.load}, {' '.join(split) or 'one device'}, {self.date})"
         )
 
 
@@ -115,38 +118,37 @@ def forget_recipe(key: RecipeKey) -> bool:
     return True
 
 
-def step_scale(key: RecipeKey, parallelism: Parallelism) -> StepScale | None:
-    """The user's scale of the step of a deployment, None if none was kept."""
-    place, found = (key, _degrees(parallelism)), None
+def step_scale(key: RecipeKey) -> StepScale | None:
+    """The user's scale of the steps of a key, whatever the split; None if none was kept."""
+    found = None
     for folder in data_folders():
-        found = _file_of(folder / _FILE).step_scales.get(place, found)
+        found = _file_of(folder / _FILE).step_scales.get(key, found)
     return found
 
 
-def keep_step_scale(key: RecipeKey, parallelism: Parallelism, scale: StepScale) -> Path:
-    """Save a step scale, replacing an earlier one of the deployment; returns the file.
+def keep_step_scale(key: RecipeKey, scale: StepScale) -> Path:
+    """Save a step scale, replacing an earlier one with the same key; returns the file.
 
     Raises:
         InvalidValue: the file cannot be written; the old one is unchanged.
     """
     with _changing(own_file()):
         own = _file_of(own_file())
-        scales = {**own.step_scales, (key, _degrees(parallelism)): scale}
-        return _write_own(own.recipes, scales)
+        return _write_own(own.recipes, {**own.step_scales, key: scale})
 
 
-def forget_step_scale(key: RecipeKey, parallelism: Parallelism) -> bool:
-    """Remove the scale of a deployment; returns whether there was one."""
+def forget_step_scale(key: RecipeKey) -> bool:
+    """Remove a step scale; returns whether there was one."""
     with _changing(own_file()):
         own = _file_of(own_file())
         scales = dict(own.step_scales)
-        if scales.pop((key, _degrees(parallelism)), None) is None:
+        if scales.pop(key, None) is None:
             return False
         _write_own(own.recipes, scales)
     return True
 
 
-def _degrees(parallelism: Parallelism) -> str:
+def degrees_of(parallelism: Parallelism) -> str:
     """Degrees of one deployment in words: "tp4 pp1 dp1 ep1 cp1 expert_tp4"."""
     names = ("tp", "pp", "dp", "ep", "cp", "expert_tp")
     return " ".join(f"{name}{getattr(parallelism, name):g}" for name in names)
@@ -168,7 +170,7 @@ def _changing(path: Path) -> Iterator[None]:
 
 
 def _write_own(
-    recipes: Mapping[RecipeKey, MeasuredRecipe], scales: Mapping[tuple[RecipeKey, str], StepScale]
+    recipes: Mapping[RecipeKey, MeasuredRecipe], scales: Mapping[RecipeKey, StepScale]
 ) -> Path:
     """Write the file of the user's own recipes and scales; a damaged one is copied aside."""
     path = own_file()
@@ -177,8 +179,8 @@ def _write_own(
         for key, measured in recipes.items()
     ]
     rows += [
-        {**asdict(key), "degrees": degrees, **{f"step_{k}": v for k, v in asdict(scale).items()}}
-        for (key, degrees), scale in scales.items()
+        {**asdict(key), **dict(zip(_STEP_COLUMNS, _cells(scale), strict=True))}
+        for key, scale in scales.items()
     ]
     with write_whole(path) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, _COLUMNS, lineterminator="\n")
@@ -187,6 +189,11 @@ def _write_own(
         if _file_of(path).left_out:
             _copy_aside(path)
     return path
+
+
+def _cells(scale: StepScale) -> tuple[Any, ...]:
+    """A step scale as cells of `_STEP_COLUMNS`."""
+    return scale.degrees, scale.scale, scale.tpot_s, scale.load, scale.date
 
 
 def _copy_aside(path: Path) -> None:
@@ -222,7 +229,7 @@ class _RecipeFile:
     """
 
     recipes: Mapping[RecipeKey, MeasuredRecipe] = field(default_factory=dict)
-    step_scales: Mapping[tuple[RecipeKey, str], StepScale] = field(default_factory=dict)
+    step_scales: Mapping[RecipeKey, StepScale] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
 
@@ -254,14 +261,17 @@ def _check_header(names: Sequence[str] | None) -> None:
 
 
 def _by_line(path: Path, rows: csv.DictReader[str]) -> _RecipeFile:
-    """The recipes of the readable lines, and a sentence for each other line."""
+    """The recipes of the readable lines, and a sentence for each other line; of several step scales
+    of a key, the latest one.
+    """
     recipes: dict[RecipeKey, MeasuredRecipe] = {}
-    scales: dict[tuple[RecipeKey, str], StepScale] = {}
+    scales: dict[RecipeKey, StepScale] = {}
     refused = []
     for row in rows:
         try:
-            if degrees := row.get("degrees"):
-                scales[_key(row), degrees] = _step(row)
+            if row.get("degrees"):
+                key, scale = _key(row), _step(row)
+                scales[key] = max(scales.get(key, scale), scale, key=lambda one: one.date)
             else:
                 recipes |= _by_key([row], own=True)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -320,7 +330,7 @@ def _scales(row: Mapping[str, Any]) -> Recipe:
 
 def _step(row: Mapping[str, Any]) -> StepScale:
     scale, tpot_s = float(row["step_scale"]), float(row["step_tpot_s"])
-    return StepScale(scale, tpot_s, row["step_load"], row["step_date"])
+    return StepScale(scale, tpot_s, row["step_load"], row["step_date"], row["degrees"])
 
 
 def _factors(row: Mapping[str, Any]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Calibrations from results: several runs fit the engine, one sets the scale of its steps.
 
-Both have a scope (one model, format, engine and system; for the scale also one split), are stored
-among the user's own calibrations, and can be removed by giving the same results.
+Both have a scope (one model, format, engine and system), are stored among the user's own
+calibrations, and can be removed by giving the same results.
 """
 
 from collections.abc import Mapping, Sequence

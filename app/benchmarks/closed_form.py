@@ -58,7 +58,7 @@ class Predicted:
 class Prediction:
     """Figures of a run by name ("ttft_mean_s"), and assumptions.
 
-    resolved: with the user's own calibration of this deployment, if there is one.
+    resolved: with the user's own calibration of this deployment, if there is one; notes name it.
     status: "ok", or why a steady load of this kind could not be served ("overloaded").
     """
 
@@ -86,7 +86,14 @@ def predict(deployment: Deployment, level: float) -> Prediction:
     resolved = deployment.priced()
     if deployment.measurement.phase:
         return _alone(deployment, completed(resolved, deployment.objects), level)
-    calibrated = completed(served_rows.as_calibrated(resolved), deployment.objects)
+    calibrated = served_rows.as_calibrated(resolved)
+    learnt = calibrated.notes[len(resolved.notes) :]
+    found = _under_load(deployment, completed(calibrated, deployment.objects), level)
+    return replace(found, notes=(*learnt, *found.notes))
+
+
+def _under_load(deployment: Deployment, calibrated: Resolved, level: float) -> Prediction:
+    """The figures of a load on a server."""
     result = served_rows.served(calibrated)
     status, said = str(result.status[0]), result.messages.get(0, "")
     if status == OUT_OF_MEMORY:

@@ -71,6 +71,11 @@ def notes_of(point: Point) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*point.measurement.notes, *predicted)))
 
 
+def noted(compared: Comparison) -> list[str]:
+    """Notes of all runs, such as the user's own calibrations in their predictions, each once."""
+    return list(dict.fromkeys(words for point in compared.points for words in notes_of(point)))
+
+
 def of_comparison(compared: Comparison, replayed: Sequence[Replay] = ()) -> dict[str, Any]:
     """A comparison as `ridgeline compare --json` prints it."""
     return {
@@ -118,7 +123,6 @@ def cuts(compared: Comparison) -> list[str]:
 
 def sentences(compared: Comparison) -> list[str]:
     """What was assumed and noted, one line each."""
-    noted = {words: None for point in compared.points for words in notes_of(point)}
     told = {
         f"filled: {filling}": None for p in compared.points for filling in p.deployment.fillings
     }
@@ -128,7 +132,12 @@ def sentences(compared: Comparison) -> list[str]:
         for p in compared.points for one in identity.of_run(p.deployment)
         if one.certainty == "likely" and one.candidates
     }  # fmt: skip
-    return [*told, *asked, *ran, *(f"note: {words}" for words in (*noted, *compared.notes))]
+    return [
+        *told,
+        *asked,
+        *ran,
+        *(f"note: {words}" for words in (*noted(compared), *compared.notes)),
+    ]
 
 
 def assumptions(compared: Comparison) -> list[str]:

@@ -12,6 +12,7 @@ from app.measuring.time_report import Spent, TimeReport, alternatives, ranked, w
 from app.scenario.intervals import Ranged
 from app.scenario.pools import devices_of
 from app.scenario.scenario import resolve
+from app.scenario.served_rows import kept_step_scale
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue
 
@@ -28,8 +29,12 @@ def of_point(point: Point) -> TimeReport | None:
         return None
     name, base = judged.figure, prediction.figures[judged.figure]
 
+    kept = kept_step_scale(one.priced())
+    learnt = one.scenario.step_scale or (kept.scale if kept else None)
+
     def priced(change: Mapping[str, Any]) -> Ranged:
-        question = replace(one.scenario, **change)
+        # what the run itself taught holds on both sides of a change, of the format too
+        question = replace(one.scenario, **{"step_scale": learnt, **change})
         changed = replace(one, scenario=question, resolved=resolve(question, one.objects))
         after = predict(changed, prediction.level)
         if after.status != prediction.status:

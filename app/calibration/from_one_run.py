@@ -1,8 +1,8 @@
 """Calibrate a deployment's step times with one measured TPOT.
 
 The scale is a single factor on the time of every step, chosen so that the simulated mean TPOT
-equals the measured one under the same load.  It applies to one model, format, engine, system and
-split.
+equals the measured one under the same load.  It applies to one model, format, engine and system,
+however they are split.
 """
 
 import math
@@ -87,7 +87,8 @@ def fit(
     nearest = min(runs, key=lambda tried: abs(runs[tried][0]))
     found = runs[nearest][1]
     words, today = _words(question, found.requests), date.today().isoformat()
-    return StepFit(found, StepScale(math.exp(nearest), measured_tpot_s, words, today))
+    split = recipes.degrees_of(question.parallelism)
+    return StepFit(found, StepScale(math.exp(nearest), measured_tpot_s, words, today, split))
 
 
 def _error(answer: Run, measured_tpot_s: float) -> float:
@@ -120,13 +121,13 @@ def keep(fitted: StepFit) -> Path:
     """Save a scale among the user's calibrations; returns its file."""
     resolved = fitted.run.resolved
     key = recipe_key(resolved.engine, resolved.model, resolved.system)
-    return recipes.keep_step_scale(key, resolved.scenario.parallelism, fitted.scale)
+    return recipes.keep_step_scale(key, fitted.scale)
 
 
 def forget(resolved: Resolved) -> bool:
-    """Delete the scale of a deployment; returns whether there was one."""
+    """Delete the scale that applies to a deployment; returns whether there was one."""
     key = recipe_key(resolved.engine, resolved.model, resolved.system)
-    return recipes.forget_step_scale(key, resolved.scenario.parallelism)
+    return recipes.forget_step_scale(key)
 
 
 def beside(fitted: StepFit, measured: Mapping[str, float]) -> list[dict[str, Any]]:

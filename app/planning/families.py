@@ -286,7 +286,7 @@ def _resolved(
     check_generates(resolved.model, "a plan")
     if complaint := context_complaint(resolved.model, *demand.longest(query)):
         raise InvalidValue(complaint)
-    return sharing.adapted(served_rows.with_step_scale(resolved))
+    return sharing.adapted(served_rows.as_calibrated(resolved))
 
 
 def _with_copies(family: Family, query: Query, left: list[LeftOut]) -> Iterator[Family]:

@@ -14,7 +14,7 @@ from app.answers.table import Table, later
 from app.question import comparison
 from app.question.evidence import Evidence
 from app.question.query import Query
-from app.question.question import SPLIT, Question, nominal_lengths
+from app.question.question import Question, nominal_lengths
 from app.question.validity import has_pool, tiers_of
 from app.scenario import cache_tiers, intervals, pools, sharing
 from app.scenario.drafting import drafted
@@ -33,6 +33,7 @@ from genz_core.serving.replicas import UsersOfReplicas
 from genz_core.systems import System
 from genz_core.types import Array, Parallelism, Workload
 from hardware_db import recipes
+from hardware_db.recipes import StepScale
 
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
@@ -61,7 +62,7 @@ def deployed(query: Query, arrays: Mapping[str, Array] | None = None) -> Resolve
     """
     resolved = resolve(query.question, query.objects)
     if query.question.kind != "batch":
-        resolved = as_calibrated(resolved, arrays or {})
+        resolved = as_calibrated(resolved)
     return completed(resolved, query.objects)
 
 
@@ -79,29 +80,21 @@ def completed(resolved: Resolved, objects: Mapping[str, Any]) -> Resolved:
     return replace(found, prefill_system=read_by) if read_by else found
 
 
-def as_calibrated(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Resolved:
+def as_calibrated(resolved: Resolved) -> Resolved:
     """A deployment with the user's own step scale, given or saved, if there is one.
 
-    It replaces all other measured corrections, as in a simulation.
-
-    arrays: replace the question's degrees; if they differ, no single scale applies.
+    It replaces all other measured corrections, as in a simulation.  It does not depend on the
+    split, so that deployments which differ in it are priced alike.
     """
-    question = resolved.scenario
-    degrees = {name: np.unique(values) for name, values in (arrays or {}).items() if name in SPLIT}
-    if any(values.size > 1 for values in degrees.values()):
-        return resolved
-    if question.step_scale:
-        return with_step_scale(resolved)
-    split = replace(question.parallelism, **{n: values[0] for n, values in degrees.items()})
-    key = recipe_key(resolved.engine, resolved.model, resolved.system)
-    kept = recipes.step_scale(key, split)
+    if scale := resolved.scenario.step_scale:
+        return _scaled(resolved, scale, f"steps x {scale:g}, as stated")
+    kept = kept_step_scale(resolved)
     return resolved if kept is None else _scaled(resolved, kept.scale, kept.sentence)
 
 
-def with_step_scale(resolved: Resolved) -> Resolved:
-    """A deployment with the step scale given in the question, if any."""
-    scale = resolved.scenario.step_scale
-    return _scaled(resolved, scale, f"steps x {scale:g}, as stated") if scale else resolved
+def kept_step_scale(resolved: Resolved) -> StepScale | None:
+    """The user's saved step scale of a deployment's model, format, engine and system, if any."""
+    return recipes.step_scale(recipe_key(resolved.engine, resolved.model, resolved.system))
 
 
 def _scaled(resolved: Resolved, scale: float, sentence: str) -> Resolved:

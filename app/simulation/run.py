@@ -16,14 +16,13 @@ from app.scenario.drafting import drafted, speculation
 from app.scenario.gate import beyond_positions, context_complaint, longest
 from app.scenario.pools import Prefill, balance_sentence, matched
 from app.scenario.scenario import Resolved, basis
-from app.scenario.served_rows import served
+from app.scenario.served_rows import kept_step_scale, served
 from app.scenario.setup import Setup, resolve_setup
 from app.simulation import offered_load
 from app.simulation.trace_file import Trace
 from app.wording import quantities
 from genz_core.common.memo import ByIdentity
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
-from genz_core.deployment import recipe_key
 from genz_core.engine import NO_RECIPE
 from genz_core.errors import ContextTooLong
 from genz_core.models.model_kinds import check_one_by_one
@@ -34,7 +33,6 @@ from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import Options, Simulation, simulate
 from genz_core.serving.traffic import after_first
 from genz_core.types import Array
-from hardware_db import recipes
 from hardware_db.recipes import StepScale
 
 #: Latencies that may have a target, each by the parameter `*_target_s`.
@@ -327,12 +325,6 @@ def run_setup(
     return setup, run(resolved, objects, progress, cancelled)
 
 
-def kept_scale(resolved: Resolved) -> StepScale | None:
-    """The user's step scale of a deployment, if one was saved."""
-    key = recipe_key(resolved.engine, resolved.model, resolved.system)
-    return recipes.step_scale(key, resolved.scenario.parallelism)
-
-
 # ------------------------------------------------------------------------------- the closed form
 
 
@@ -403,7 +395,7 @@ def scaled(form: ClosedForm) -> tuple[Options, StepScale | None]:
     calibration, if one was used.
     """
     resolved, question = form.resolved, form.resolved.scenario
-    kept = None if question.step_scale else kept_scale(resolved)
+    kept = None if question.step_scale else kept_step_scale(resolved)
     below = cache_tiers.tiers(question, resolved.system)
     told = Options(**{name: getattr(question, name) for name in _OPTIONS}, tiers=below)
     if scale := question.step_scale or (kept.scale if kept else 0.0):

@@ -43,11 +43,12 @@ def scale_of(query: Query, found: Watched) -> StepScale:
         )
     words = f"{len(recent)} windows of a live server, {where.users:.3g} requests under way"
     scale = math.exp(float(brentq(miss, *ends, xtol=1e-4)))
-    return StepScale(scale, measured, words, date.today().isoformat())
+    split = recipes.degrees_of(query.question.parallelism)
+    return StepScale(scale, measured, words, date.today().isoformat(), split)
 
 
 def keep(query: Query, scale: StepScale) -> Path:
     """Save a scale among the user's own calibrations; returns their file."""
     resolved = resolve(query.question, query.objects)
     key = recipe_key(resolved.engine, resolved.model, resolved.system)
-    return recipes.keep_step_scale(key, resolved.scenario.parallelism, scale)
+    return recipes.keep_step_scale(key, scale)

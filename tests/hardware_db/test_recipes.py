@@ -197,29 +197,40 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_p
 
 # ------------------------------------------------------------------------------- scales of the step
 
-SCALE = StepScale(1.07, 0.0213, "concurrency 64, 1024/1024 tokens", "2026-11-22")
-FOUR = Parallelism(tp=4)
+FOUR = recipes.degrees_of(Parallelism(tp=4))
+SCALE = StepScale(1.07, 0.0213, "concurrency 64, 1024/1024 tokens", "2026-11-22", FOUR)
 
 
-def test_a_scale_of_the_step_holds_for_one_deployment():
-    recipes.keep_step_scale(KEY, FOUR, SCALE)
-    assert recipes.step_scale(KEY, FOUR) == SCALE
-    assert recipes.step_scale(KEY, Parallelism(tp=8)) is None
-    assert recipes.step_scale(replace(KEY, weights="bf16"), FOUR) is None
-    assert (
-        "1.070" in SCALE.sentence and "21.3 ms" in SCALE.sentence and SCALE.date in SCALE.sentence
+def test_a_scale_of_the_step_holds_for_its_key_and_names_the_split_that_was_measured():
+    recipes.keep_step_scale(KEY, SCALE)
+    assert recipes.step_scale(KEY) == SCALE
+    assert recipes.step_scale(replace(KEY, weights="bf16")) is None
+    for words in ("1.070", "21.3 ms", ", tp4, ", SCALE.date):
+        assert words in SCALE.sentence
+    one = replace(SCALE, scale=1.2, degrees=recipes.degrees_of(Parallelism()))
+    recipes.keep_step_scale(KEY, one)
+    assert recipes.step_scale(KEY) == one and "one device" in one.sentence
+
+
+def test_of_the_scales_of_a_key_that_an_earlier_file_holds_by_split_the_latest_is_read():
+    recipes.keep_step_scale(KEY, SCALE)
+    lines = own_file().read_text().splitlines()
+    earlier = (
+        lines[1].replace("tp4", "tp8").replace("1.07", "1.5").replace("2026-11-22", "2026-11-21")
     )
+    own_file().write_text("\n".join((*lines, earlier)) + "\n")
+    assert recipes.step_scale(KEY) == SCALE
 
 
 def test_scales_and_recipes_share_a_file_and_leave_one_another_alone():
-    recipes.keep_step_scale(KEY, FOUR, SCALE)
+    recipes.keep_step_scale(KEY, SCALE)
     recipes.keep_recipe(KEY, MINE)
-    assert recipes.step_scale(KEY, FOUR) == SCALE and recipes.load_recipe(KEY) == MINE
-    assert recipes.forget_step_scale(KEY, FOUR) and not recipes.forget_step_scale(KEY, FOUR)
+    assert recipes.step_scale(KEY) == SCALE and recipes.load_recipe(KEY) == MINE
+    assert recipes.forget_step_scale(KEY) and not recipes.forget_step_scale(KEY)
     assert recipes.load_recipe(KEY) == MINE
-    recipes.keep_step_scale(KEY, FOUR, SCALE)
+    recipes.keep_step_scale(KEY, SCALE)
     assert recipes.forget_recipe(KEY)
-    assert recipes.step_scale(KEY, FOUR) == SCALE
+    assert recipes.step_scale(KEY) == SCALE
 
 
 def test_a_file_from_before_scales_were_kept_is_read():
@@ -227,4 +238,4 @@ def test_a_file_from_before_scales_were_kept_is_read():
     lines = own_file().read_text().splitlines()
     without = [line.rsplit(",", 5)[0] for line in lines]
     own_file().write_text("\n".join(without) + "\n")
-    assert recipes.load_recipe(KEY) == MINE and recipes.step_scale(KEY, FOUR) is None
+    assert recipes.load_recipe(KEY) == MINE and recipes.step_scale(KEY) is None

@@ -30,7 +30,7 @@ def guard(
     words = [
         *(f"worse: {verdict.sentence}" for verdict in guarded.failed),
         *(f"better: {verdict.sentence}" for verdict in guarded.better),
-        *(f"note: {note}" for note in guarded.unjudged),
+        *(f"note: {note}" for note in (*guarded.unjudged, *document.noted(compared))),
         *(f"taken: {assumed}" for assumed in document.assumptions(compared)),
         f"{guarded.sentence} ({guarded.level * 100:g} % intervals)",
     ]

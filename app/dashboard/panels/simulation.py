@@ -155,7 +155,7 @@ def _forget_button(answer: Run) -> None:
     if st.button("Forget the calibration", key="sim_forget", icon=":material/delete:"):
         resolved = answer.resolved
         key = recipe_key(resolved.engine, resolved.model, resolved.system)
-        recipes.forget_step_scale(key, resolved.scenario.parallelism)
+        recipes.forget_step_scale(key)
         caches.clear_stale_caches()
         st.info("Forgotten: simulate again.", icon=":material/info:")
 

@@ -48,18 +48,21 @@ def test_several_runs_fit_the_engine_and_move_the_prediction_to_them(own_data, r
         assert new == pytest.approx(old, rel=1e-12, nan_ok=True)
 
 
-def test_one_run_sets_the_scale_of_the_steps_dated_and_by_split(own_data, printed, answer, result):
+def test_one_run_sets_the_scale_of_the_steps_dated_and_for_every_split(
+    own_data, printed, answer, result
+):
     slow = result(measured_as(RUN, 0.09, 0.012))
     words = printed("calibrate", "runs", slow, *TYPED)
     assert "12 ms" in words and date.today().isoformat() in words
     assert "kept in" in words and (own_data / "recipes.csv").is_file()
     [here] = answer("compare", slow, *TYPED)["runs"]
-    [split] = answer("compare", slow, "--system", "h100", "--tp", "2")["runs"]
-    ratios = [
-        next(row["ratio"] for row in run["figures"] if row["figure"] == "tpot_mean_s")
-        for run in (here, split)
-    ]
-    assert ratios[0] == pytest.approx(1.0, abs=0.1) and ratios[1] > 1.2, "of one split alone"
+    [row] = [row for row in here["figures"] if row["figure"] == "tpot_mean_s"]
+    assert row["ratio"] == pytest.approx(1.0, abs=0.1)
+    two = ("compare", slow, "--system", "h100", "--tp", "2")
+    scale = printed(*two).partition("steps x ")[2].partition(":")[0]
+    [split], [stated] = (answer(*two, *more)["runs"] for more in ((), ("--step-scale", scale)))
+    for kept, said in zip(split["figures"], stated["figures"], strict=True):
+        assert kept["predicted"] == pytest.approx(said["predicted"], rel=1e-3), kept["figure"]
     assert "forgotten" in printed("calibrate", "runs", slow, *TYPED, "--forget")
 
 

@@ -11,7 +11,7 @@ from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
 from app.benchmarks.guard import guard
 from genz_core.errors import InvalidValue
-from tests.app.benchmarks.conftest import HARDWARE, RUN, slower
+from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as, slower
 from tests.app.benchmarks.test_sums import HALVED, SUM
 
 TYPED = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
@@ -131,6 +131,16 @@ def test_a_deployment_that_contradicts_the_file_is_not_judged_by_its_prediction(
     measurement = read({**RUN, "gpu": "H200"})
     with pytest.raises(InvalidValue, match="the scenario says"):
         guard(compared(measurement))
+
+
+def test_a_scale_of_ones_own_is_named_in_text_and_document(own_data, ridgeline, result):
+    path = result(measured_as(RUN, 0.12, 0.0115))
+    kept = ridgeline("calibrate", "runs", path, *TYPED)
+    assert kept.exit_code == 0, kept.output
+    for command in ("compare", "guard"):
+        assert "note: steps x" in ridgeline(command, path, *TYPED).stdout
+        [run] = json.loads(ridgeline(command, path, *TYPED, "--json").stdout)["runs"]
+        assert any(note.startswith("steps x") for note in run["notes"])
 
 
 def test_the_document_says_what_was_judged_and_taken(ridgeline, result):

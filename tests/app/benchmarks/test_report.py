@@ -4,10 +4,13 @@ import math
 
 import pytest
 
+from app.benchmarks import calibration
+from app.benchmarks.closed_form import predict
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
 from app.benchmarks.report import of_point, reportable, reports
 from app.measuring.best_runs import best_served, best_step
+from app.scenario import served_rows
 from hardware_db.tables import table
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
 
@@ -47,6 +50,26 @@ def test_a_change_saves_what_its_own_prediction_says_of_the_measured_time(slow):
         (one.saves_s for one in report.changes), reverse=True
     )
     assert "tp 2 in place of 1, twice the devices" in changes
+
+
+def test_a_scale_learned_from_the_run_is_on_both_sides_of_a_change(own_data, read):
+    """The shares are those of the plain prediction: the scale cancels, for another format too."""
+    measured = read(measured_as(RUN, 0.12, 0.0125))
+    calibration.keep(calibration.calibrate([deployment(measured, HARDWARE)]))
+    report, point = report_of(measured)
+    assert any(note.startswith("steps x") for note in point.prediction.notes)
+    scale = served_rows.kept_step_scale(point.deployment.priced()).scale
+    for what, change in (
+        ("tp 2 in place of 1, twice the devices", {"tp": 2}),
+        ("weights in fp8 in place of bf16", {"weights": "fp8"}),
+    ):
+        [one] = [one for one in report.changes if one.what == what]
+        figures = [
+            predict(deployment(measured, {**HARDWARE, **more, "step_scale": scale}), 0.8).figures
+            for more in ({}, change)
+        ]
+        before, after = (found["e2e_mean_s"].value for found in figures)
+        assert one.saves_s / one.of_s == pytest.approx(1.0 - after / before)
 
 
 def test_limits_that_hold_a_run_back_are_the_first_to_change(read):

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from datetime import date
 
+import numpy as np
 import pytest
+import ridgeline
 
 from app.calibration import from_one_run
+from app.planning.search import search
 from app.question.query import ask
 from app.question.question import Question
 from app.scenario.results import serve
 from app.scenario.scenario import Resolved, resolve
-from app.simulation.run import kept_scale, run
+from app.scenario.served_rows import kept_step_scale
+from app.simulation.run import run
 from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue
+from tests.app.planning.asking import asked as a_plan
 
 CLOSED = {"concurrency": 16, "isl": 256, "osl": 64}
 OPEN = {"rate": 8.0, "isl": 256, "osl": 64, "requests": 200}
@@ -48,15 +53,16 @@ def test_in_a_closed_loop_requests_take_longer_as_their_steps_do(asked):
     assert ratio == pytest.approx(2.0, rel=0.05)
 
 
-def test_a_kept_scale_is_dated_and_holds_for_its_deployment_alone(asked):
+def test_a_kept_scale_is_dated_and_holds_for_every_split_of_its_deployment(asked):
     fit = from_one_run.fit(asked(CLOSED), 0.02)
     from_one_run.keep(fit)
     later = run(asked(OPEN))
-    assert later.step_scale == fit.scale.scale == kept_scale(asked(OPEN)).scale
+    assert later.step_scale == fit.scale.scale == kept_step_scale(asked(OPEN)).scale
     (note,) = (note for note in later.notes if note.startswith("steps x"))
     assert "20 ms" in note and "16 users: 160 requests of 256/64 tokens" in note
     assert date.today().isoformat() in note
-    assert kept_scale(asked(OPEN, tp=4)) is None
+    assert kept_step_scale(asked(OPEN, tp=4)).scale == fit.scale.scale
+    assert kept_step_scale(asked(OPEN, weights="fp8")) is None
     assert run(asked(OPEN, step_scale=1.0)).step_scale == 1.0
 
 
@@ -68,7 +74,28 @@ def test_a_kept_scale_is_that_of_the_closed_form_as_well(asked):
     after = serve(ask("serve", question))
     assert after.tpot_s == pytest.approx(3.0 * before.tpot_s, rel=0.1)
     assert fit.scale.sentence in str(after.rows[0]["message"])
-    assert "steps x" not in serve(ask("serve", question | {"tp": 4})).rows[0]["message"]
+    assert fit.scale.sentence in serve(ask("serve", question | {"tp": 4})).rows[0]["message"]
+    assert "steps x" not in serve(ask("serve", question | {"weights": "fp8"})).rows[0]["message"]
+
+
+def test_several_splits_at_once_are_priced_as_each_alone(asked):
+    question = {"model": LLAMA, "engine": "vllm", **CLOSED}
+    from_one_run.keep(from_one_run.fit(asked(CLOSED), 0.03))
+    together = ridgeline.sweep(**question, tp="2,4").rows
+    for row in together:
+        alone = serve(ask("serve", question | {"tp": int(row["tp"])}))
+        assert row["tpot_s"] == pytest.approx(alone.tpot_s)
+
+
+def test_a_plan_prices_every_split_with_the_kept_scale(asked):
+    question = {"system": "h100", "engine": "vllm", **CLOSED}
+    from_one_run.keep(from_one_run.fit(asked(CLOSED, system="h100-sxm5-80gb"), 0.03))
+    columns = search(a_plan(LLAMA, **question, devices=(1, 2), simulate=False)).candidates.columns
+    alone = columns["dp"] * columns["pp"] * columns["replicas"] == 1.0
+    for tp in (1, 2):
+        served = serve(ask("serve", {"model": LLAMA, **question, "tp": tp}))
+        here = columns["tpot_s"][alone & (columns["tp"] == tp)]  # with several limits
+        assert here[np.argmin(abs(here - served.tpot_s))] == pytest.approx(served.tpot_s)
 
 
 def test_a_forgotten_scale_is_gone(asked):
