@@ -23,6 +23,7 @@ from app.question.question import Question
 from app.scenario import sharing
 from app.scenario.format_notes import format_notes
 from app.scenario.intervals import beside, single
+from app.scenario.served_rows import kept_step_scale
 from app.wording import quantities
 from genz_core.engine import EngineProfile
 from genz_core.serving.kv_capacity import usual_tokens
@@ -59,16 +60,20 @@ def document(answer: Answer) -> dict[str, Any]:
         "measurement": _measurement(answer),
         "pays": [{"words": one.words, "rows": one.rows()} for one in answer.pays],
         "left_out": [{"what": left.what, "why": left.why} for left in found.left_out],
-        "notes": list(dict.fromkeys([*answer.notes, *_formats(answer)])),
+        "notes": list(dict.fromkeys([*answer.notes, *_of_plans(answer)])),
     }
 
 
-def _formats(answer: Answer) -> Iterator[str]:
-    """Notes on weights of the plans that are only stored in their format."""
+def _of_plans(answer: Answer) -> Iterator[str]:
+    """Notes on weights of the plans that are only stored in their format, and on the user's own
+    calibration of their steps.
+    """
     families = (answer.short.candidates.of(plan.at) for plan in answer.short.plans)
     for family in families:
         engine = family.resolved.engine
         yield from format_notes(family.resolved.model, family.system, engine.products)
+        if kept := kept_step_scale(family.resolved):
+            yield f"{engine.name} on {family.system.name}: {kept.sentence}"
 
 
 def _beside(answer: Answer, plan: Plan | None) -> dict[str, Any] | None:

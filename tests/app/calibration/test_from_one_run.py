@@ -98,6 +98,14 @@ def test_a_plan_prices_every_split_with_the_kept_scale(asked):
         assert here[np.argmin(abs(here - served.tpot_s))] == pytest.approx(served.tpot_s)
 
 
+def test_a_plan_names_the_kept_scale(asked):
+    fit = from_one_run.fit(asked(CLOSED), 0.02)
+    question = {"system": "h100", "engine": "vllm", "devices": 2, "simulate": False} | CLOSED
+    from_one_run.keep(fit)
+    notes = ridgeline.plan(LLAMA, **question).to_dict()["notes"]
+    assert any(note.endswith(fit.scale.sentence) for note in notes)
+
+
 def test_a_forgotten_scale_is_gone(asked):
     before = run(asked(CLOSED)).step_scale
     from_one_run.keep(from_one_run.fit(asked(CLOSED), 0.02))
