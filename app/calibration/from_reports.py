@@ -12,7 +12,7 @@ import numpy as np
 
 import hardware_db
 from app.calibration.machine import user_profile
-from app.measuring.comparison import device_name
+from app.measuring.device_by_size import device_name
 from genz_core.calibration.operator_calibration import Calibration, calibrate, impossible
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import OperatorPoints, bound_s

@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-import hardware_db
 import profilers
 from app.measuring import identity
 from app.measuring.completion import (
@@ -17,7 +16,7 @@ from app.measuring.completion import (
     filled,
     filled_names,
 )
-from app.measuring.device_by_size import with_device
+from app.measuring.device_by_size import device_name, with_device
 from app.measuring.identity import Known, as_given
 from app.measuring.unfused_kernels import as_it_ran
 from app.question.query import Query
@@ -28,8 +27,7 @@ from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import completed
 from app.wording import quantities
 from genz_core import Estimate
-from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.systems import System
+from genz_core.errors import InvalidValue
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.comparison.compare import Expected, in_phase, step_count
 from profilers.matching.table_join import NOTHING
@@ -62,28 +60,6 @@ CAUSE_WORDS: Mapping[str, str] = {
     "unknown": "cause unknown",
 }
 _INSIDE = {True: "yes", False: "no", None: ""}
-
-
-def device_name(reports: Sequence[Report]) -> str:
-    """The first device that the reports name.
-
-    Raises:
-        InvalidValue: they name none.
-    """
-    names = [device.name for report in reports for device in report.devices if device.name]
-    if not names:
-        raise InvalidValue("the reports do not name their device; give --system")
-    return names[0]
-
-
-def system_of(*reports: Report) -> System | None:
-    """The datasheet of the first device in the reports that the hardware database has."""
-    for device in (device for report in reports for device in report.devices):
-        try:
-            return hardware_db.load(device.name)
-        except RidgelineError:
-            continue
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +104,7 @@ def compare_asked(
     found = with_device(what_ran([phased(report, "", patterns) for report in reports]), reports)
     reports = [phased(report, phase, patterns) for report in reports]
     if "system" not in query.given:
-        named = found.device.value if found.device else device_name(reports)
-        question = replace(question, system=named)
+        question = replace(question, system=device_name(reports))
     names = filled_names(found, query.given) if fill else []
     question = replace(question, **{one.field: one.value for one in names})
     resolved = completed(resolve(question, query.objects), query.objects)

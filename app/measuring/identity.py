@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import hardware_db
 import model_registry
-from app.measuring.device_by_size import with_device
+from app.measuring.device_by_size import contradiction, with_device
 from app.measuring.likely_models import likely_models
 from app.measuring.model_facts import degree_by_products
 from app.measuring.prediction import FORMATS as TORCH_FORMATS
@@ -21,7 +21,7 @@ from genz_core.systems import System
 from hardware_db.engine_files import known_versions
 from profilers import Report
 from profilers.operators.number_formats import type_of_name
-from profilers.phases.what_ran import Fact, StepFacts, WhatRan
+from profilers.phases.what_ran import Fact, StepFacts, WhatRan, named_device
 from profilers.schema import DeviceInfo
 
 Certainty = Literal["certain", "likely", "unknown"]
@@ -66,7 +66,7 @@ def of_reports(
     """The facts in the reports of one run.  priced: the model that is priced, if one is."""
     model = _model(ran, [report.label for report in reports])
     return (
-        _device(ran, reports),
+        _device(reports),
         model,
         _weights(ran, reports),
         _told("kv", ran.kv, "no kernel name states the format", ("bf16", "fp8"), "likely"),
@@ -120,19 +120,22 @@ def _told(
 # ------------------------------------------------------------------------------- device
 
 
-def _device(ran: WhatRan, reports: Sequence[Report]) -> Known:
-    stated = [device for report in reports for device in report.devices]
-    if ran.device is None:
-        found = with_device(ran, reports).device
-        if found is not None:
-            return Known("system", hardware_db.load(found.value).slug, "likely", found.evidence)
-        return Known("system", "", "unknown", "no report names its device")
+def _device(reports: Sequence[Report]) -> Known:
+    """The system: of the device's name, or of its size where the reports contradict or lack one."""
+    named = named_device(reports)
+    said = contradiction(named, reports)
+    if named is None or said:
+        sized = with_device(WhatRan(device=named), reports).device
+        if sized is not None:
+            return Known("system", hardware_db.load(sized.value).slug, "likely", sized.evidence)
+        return Known("system", "", "unknown", said or "no report names its device")
     try:
-        fitting = hardware_db.variants(ran.device.value)
+        fitting = hardware_db.variants(named.value)
     except RidgelineError:
-        words = f"{ran.device.evidence}: {ran.device.value}, which has no datasheet here"
+        words = f"{named.evidence}: {named.value}, which has no datasheet here"
         return Known("system", "", "unknown", words)
-    return board("system", ran.device.value, fitting, [_as_stated(stated)])
+    stated = [device for report in reports for device in report.devices]
+    return board("system", named.value, fitting, [_as_stated(stated)])
 
 
 def board(
@@ -145,9 +148,12 @@ def board(
 
     tests: each returns why a system is excluded, "" where it is not.
     """
-    if len(fitting) == 1:
-        return Known(field, fitting[0], "certain", f"{name} is the name of only one board")
     out = {slug: said for slug in fitting for t in tests if (said := t(hardware_db.load(slug)))}
+    if len(fitting) == 1:
+        words = f"{name} is the name of only one board"
+        if out:
+            return Known(field, fitting[0], "likely", f"{words}, but {out[fitting[0]]}")
+        return Known(field, fitting[0], "certain", words)
     left = [slug for slug in fitting if slug not in out] or list(fitting)
     told = "; ".join(f"{slug}: {said}" for slug, said in out.items())
     words = f"{name} fits {len(fitting)} boards" + (f"; ruled out are {told}" if told else "")

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.measuring import identity, result_table
-from app.measuring.comparison import system_of
-from app.measuring.device_by_size import with_device
+from app.measuring.device_by_size import system_of, with_device
 from app.measuring.identity import Known
 from profilers import DEFAULT_PHASES, PhasePattern, Report, read_report, serving_results, summarise
 from profilers.comparison import profile_account

@@ -31,7 +31,7 @@ CLASS_WORDS: Mapping[str, str] = {
 }
 _SAME = ({"bf16", "fp16"},)  # classes whose peak is the same number on all systems
 #: Findings that explain a failed check; they replace all others.
-CAUSES_OF_FAILURE = ("not comparable", "precision", "other device", "clocks")
+CAUSES_OF_FAILURE = ("not comparable", "precision", "clocks")
 
 LOW_ROOF, SHORT_KERNEL_S, MANY_LAUNCHES = 0.6, 5e-6, 200
 _MUCH_IDLE, _MUCH_COPIED, _MUCH_EXPOSED = 0.1, 0.05, 0.05
@@ -81,7 +81,7 @@ def all_findings(
         if phase != "mixed":
             findings += _precision(found, estimate, config)
     longest = float(phases["measured_s"].max())
-    findings += [*_clocks(estimate, measurement, longest), *_other_device(estimate, measurement)]
+    findings += _clocks(estimate, measurement, longest)
     return tuple(sorted(findings, key=lambda finding: -finding.seconds))
 
 
@@ -264,27 +264,6 @@ def _clocks(estimate: Estimate, measurement: Measurement, longest: float) -> Ite
             f"{meant / 1e6:,.0f} MHz that the prediction assumes.",
             longest * share if math.isfinite(longest) else 0.0,
         )  # fmt: skip
-
-
-def _other_device(estimate: Estimate, measurement: Measurement) -> Iterator[Finding]:
-    """A device that is clearly not the one of the estimate; a CPU's thread count is no evidence of
-    that.
-    """
-    device, system = measurement.system, estimate.system
-    if device is None or system.kind == "cpu":
-        return
-    for name, ran, meant in (
-        ("memory bandwidth", device.memory_bytes_per_s, system.memory_bytes_per_s),
-        ("number of units", device.units, system.compute_units),
-    ):
-        if ran and meant and not 0.85 < ran / meant < 1.18:
-            yield Finding(
-                "other device", "",
-                f"The measurement comes from {device.name or 'a device'} whose {name} is "
-                f"{ran / meant:.2g}× that of {system.name}: predict for the device that was "
-                "measured.", 0.0,
-            )  # fmt: skip
-            return
 
 
 def _subject(name: str, plural: str, singular: str) -> tuple[str, str]:

@@ -16,11 +16,12 @@ from genz_core.systems import System
 from genz_core.workload import Estimate
 from profilers.comparison.account import TOLERANCE, Check, Outcome
 from profilers.comparison.comparable import BELOW_BOUND
+from profilers.comparison.device_checks import of_device
 from profilers.matching.measured_step import MeasuredPhase
 from profilers.matching.predicted_step import Expected
 from profilers.operators.number_formats import type_of_name
 from profilers.phases.summary_steps import launched_steps
-from profilers.schema import Measurement, Report
+from profilers.schema import Measurement, Report, kernel_table
 
 #: Products in another format than the priced one may take up to this share of the products' time; a
 #: judgement, as are the other limits here.
@@ -62,6 +63,7 @@ def of_report(report: Report, system: System | None = None) -> tuple[Check, ...]
         _traffic(kernels, _bandwidth(report, system)),
         _arithmetic(kernels, system),
         _shares(kernels),
+        *of_device(report.devices, kernels, system),
     )
 
 
@@ -180,6 +182,8 @@ def of_comparison(
             found.append(_of_format(measured[phase], estimate, config))
     for report in reports:
         found += of_report(report, estimate.system)
+    if not reports and measurement.system is not None:
+        found += of_device([measurement.system], kernel_table({}), estimate.system)
     return tuple(found)
 
 

@@ -109,7 +109,7 @@ def what_ran(reports: Sequence[Report]) -> WhatRan:
         steps = _of_ranges(reports) | steps
         steps = {phase: _as_stated(facts, own) for phase, facts in steps.items()}
     return WhatRan(
-        device=_device(reports),
+        device=named_device(reports),
         ranks=_ranks(reports),
         engine=_stated(own, "engine") or _engine(reports),
         model=_stated(own, "model"),
@@ -204,7 +204,8 @@ def _kv_format(reports: Sequence[Report]) -> Text | None:
     return None
 
 
-def _device(reports: Sequence[Report]) -> Text | None:
+def named_device(reports: Sequence[Report]) -> Text | None:
+    """The first device that reports name."""
     names = [device.name for report in reports for device in report.devices if device.name]
     return Fact(names[0], "the device that the report names") if names else None
 

@@ -17,7 +17,7 @@ import pytest
 
 import hardware_db
 from app.dashboard import explanations, own_definitions, pinned_scenarios
-from app.measuring.comparison import system_of
+from app.measuring.device_by_size import system_of
 from app.measuring.run_form import run_of_form
 from app.question.question import Question
 from app.scenario import points_file

@@ -15,7 +15,7 @@ from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import choose, draw_table, say_each, saying_errors
 from app.jobs import MEASURING
-from app.measuring.comparison import system_of
+from app.measuring.device_by_size import system_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from hardware_db import recipes

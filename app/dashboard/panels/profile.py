@@ -15,7 +15,7 @@ from app.dashboard.panels.compared_run import comparison_of, report_pricing, sho
 from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
 from app.dashboard.panels.timeline import look_at, show_timeline
 from app.dashboard.widgets import one_of, say_each
-from app.measuring import comparison
+from app.measuring.device_by_size import system_of
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain, with_code
@@ -131,7 +131,7 @@ def show_ranks(compared: RankComparison) -> None:
 
 def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
     """Bandwidth [bytes/s] and peaks [FLOP/s] by the datasheet, otherwise by the counters."""
-    system, stated = comparison.system_of(report), roofline.roofs(report)
+    system, stated = system_of(report), roofline.roofs(report)
     if system:
         return system.memory_bytes_per_s, dict(system.peak_flops_per_s)
     if stated:

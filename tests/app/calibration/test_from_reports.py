@@ -1,6 +1,7 @@
 """Calibrating a system with reports: the fit, refusals, and what is stored."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,17 @@ def test_a_kept_system_can_be_calibrated_again():
 def test_a_report_of_a_faster_device_is_refused():
     with pytest.raises(InvalidValue, match=r"4 of 4 points of gemm are faster .* NVIDIA L4"):
         from_reports.fit(read(H100), "l4")
+
+
+def test_a_report_that_contradicts_the_name_of_its_device_is_refused():
+    (report,) = read(MI300X)
+    named = replace(report.devices[0], name="NVIDIA H100 80GB HBM3")
+    renamed = replace(report, devices=(named,))
+    with pytest.raises(InvalidValue, match=r"304 against 132.*give --system, for example mi300x"):
+        from_reports.fit([renamed])
+    with pytest.raises(InvalidValue, match=r"304 against 132; .* name it with --system"):
+        from_reports.fit([renamed], "h100")
+    assert from_reports.fit([renamed], "mi300x").points
 
 
 def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):

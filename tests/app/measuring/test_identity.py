@@ -5,8 +5,12 @@ import dataclasses
 import pytest
 
 import profilers
+from app.measuring.comparison import compare_asked
 from app.measuring.identity import of_reports
 from app.measuring.summary_document import identity_of
+from app.measuring.time_report import of_profile
+from app.question.query import ask
+from genz_core.errors import InvalidValue
 from profilers.phases.what_ran import what_ran
 from profilers.schema import DeviceInfo
 from tests.app.pages import QWEN, REPORTS
@@ -15,6 +19,9 @@ from tests.app.pages import QWEN, REPORTS
 @pytest.fixture(scope="module")
 def qwen():
     return profilers.read_report(QWEN)
+
+
+QWEN3 = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
 
 
 def facts(report):
@@ -47,9 +54,38 @@ def test_boards_of_one_name_are_told_apart_by_what_the_report_states(qwen, state
     assert ("ruled out" in known.evidence) is (others == 0)
 
 
+@pytest.fixture(scope="module")
+def renamed():
+    """A trace of an MI300X whose device is named NVIDIA H100 80GB HBM3."""
+    report = profilers.read_report(REPORTS / "torch" / QWEN3)
+    (device,) = report.devices
+    named = dataclasses.replace(device, name="NVIDIA H100 80GB HBM3")
+    return dataclasses.replace(report, devices=(named,))
+
+
+def test_figures_and_kernels_of_a_device_take_precedence_over_its_name(renamed):
+    known = facts(renamed)["system"]
+    assert (known.value, known.certainty) == ("mi300x", "likely")
+    assert "304 against 132" in known.evidence and "another vendor" in known.evidence
+    bare = dataclasses.replace(renamed.devices[0], units=None, memory_bytes=None)
+    unknown = facts(dataclasses.replace(renamed, devices=(bare,)))["system"]
+    assert unknown.certainty == "unknown" and "NVIDIA H100 80GB HBM3" in unknown.evidence
+
+
+def test_nothing_rests_on_a_name_that_the_report_contradicts(renamed):
+    asked = {"model": "Qwen/Qwen3-8B"}
+    with pytest.raises(InvalidValue, match=r"304 against 132.* give --system, for example mi300x"):
+        compare_asked([renamed], ask("compare", asked))
+    wrong, right = (
+        compare_asked([renamed], ask("compare", asked | {"system": name}))
+        for name in ("h100", "mi300x")
+    )
+    assert not wrong.comparison.findings and not of_profile(wrong) and wrong.comparison.failed
+    assert right.comparison.findings and of_profile(right)
+
+
 def test_models_of_the_same_shapes_are_candidates():
-    name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    known = facts(profilers.read_report(REPORTS / "torch" / name))["model"]
+    known = facts(profilers.read_report(REPORTS / "torch" / QWEN3))["model"]
     assert known.value == "Qwen/Qwen3-8B" and known.certainty == "likely"
     assert known.candidates == ("Qwen/Qwen3-VL-8B-Instruct",)
 
@@ -80,9 +116,6 @@ def test_an_8_bit_cache_is_told_by_the_names_of_its_kernels(qwen, kernel, format
 
 
 def test_an_8_bit_cache_is_priced_and_contradicts_another(qwen):
-    from app.measuring.comparison import compare_asked
-    from app.question.query import ask
-
     name = "void vllm::reshape_and_cache_flash_kernel<bf16, uint8, (vllm::Fp8KVCacheDataType)1>"
     rows = qwen.kernels.assign(name=qwen.kernels["name"].astype(object))
     rows.loc[rows.index[-1], "name"] = name

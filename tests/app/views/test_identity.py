@@ -22,7 +22,7 @@ def test_a_report_says_what_ran_and_a_candidate_goes_into_the_sidebar():
     app = brought(opened("upload"), "upload_files", QWEN)
     assert not app.exception
     assert any(label.startswith("What ran: ") and "unknown" in label for label in labels(app))
-    assert "Consistency checks: 6 pass, 0 fail, 3 cannot be made" in labels(app)
+    assert "Consistency checks: 9 pass, 0 fail, 3 cannot be made" in labels(app)
     app.button("report_identity_tp_4").click().run()
     assert app.session_state["tp"] == "4"
 

@@ -165,20 +165,24 @@ def test_time_below_the_bound_is_not_comparable_and_says_why(estimate):
     assert set(compare(estimate, measured_like(estimate)).operators["not_comparable"]) == {""}
 
 
-def test_copies_clocks_and_another_device_are_found(estimate):
-    run = measured_like(
-        estimate, system=DeviceInfo(0, "Half of a Toy", units=50), facts={"sm_clock_hz_mean": 1.0e9}
-    )
+def test_copies_and_clocks_are_found(estimate):
+    run = measured_like(estimate, facts={"sm_clock_hz_mean": 1.0e9})
     rows = run.operators.copy()
     rows.loc[rows.index[0], "kind"] = "memory"
     rows.loc[rows.index[0], "time_s"] = float(rows["time_s"].sum())
     phases = {"decode": PhaseTiming("decode", (float(rows["time_s"].sum()),), "gpu")}
     found = compare(estimate, dataclasses.replace(run, operators=rows, phases=phases))
-    assert {"copies", "clocks", "other device"} <= kinds(found)
+    assert {"copies", "clocks"} <= kinds(found)
     (clocks,) = [f.sentence for f in found.findings if f.kind == "clocks"]
     assert "1,000 MHz, 33 % below" in clocks
-    (other,) = [f.sentence for f in found.findings if f.kind == "other device"]
-    assert "whose number of units is 0.5× that of" in other
+
+
+def test_a_run_of_another_device_fails_a_check_and_yields_no_finding(estimate):
+    run = measured_like(estimate, 2.0, system=DeviceInfo(0, "Half of a Toy", units=50))
+    found = compare(estimate, run)
+    (check,) = found.failed
+    assert (check.left, check.right) == (50, 100) and "another device than Toy" in check.sentence
+    assert compare(estimate, measured_like(estimate, 2.0)).findings and not found.findings
 
 
 def test_a_gap_after_a_stray_launch_is_no_idle_time_of_the_step(estimate, prefill):

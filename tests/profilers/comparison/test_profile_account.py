@@ -18,6 +18,7 @@ from profilers.schema import PhaseTiming
 from profilers.timeline.step_launches import StepLaunches
 from tests.profilers.comparison.test_compare import SYSTEM, measured_like
 
+MI300X = "torch/inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
 QWEN = "torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
 SUMMARY = "csv/llm-perf-opt/decode_cuda_gpu_kern_sum.csv"
 
@@ -41,12 +42,27 @@ def outcomes(checks):
     return {one.name_in_full.partition(":")[0]: one.outcome for one in checks}
 
 
-@pytest.mark.parametrize("name", [
-    QWEN, "torch/inference_vllm_decode_full_graph_execution.json.gz", "nsys/mock.sqlite",
-    "ncu/h800_torch_5_kernels.ncu-rep", "rocprof/kernel_trace.csv", SUMMARY,
+@pytest.mark.parametrize(("name", "system"), [
+    (QWEN, "h100"), ("torch/inference_vllm_decode_full_graph_execution.json.gz", "mi300x"),
+    ("nsys/mock.sqlite", "rtx-3080-10gb"), ("ncu/h800_torch_5_kernels.ncu-rep", "h800"),
+    ("rocprof/kernel_trace.csv", "mi300x"), (SUMMARY, "h100"),
 ])  # fmt: skip
-def test_real_reports_meet_every_sum(name, report_of, h100):
-    assert not [one.sentence for one in failed(of_report(report_of(name), h100))]
+def test_real_reports_meet_every_sum(name, system, report_of):
+    known = pytest.importorskip("hardware_db").load(system)
+    assert not [one.sentence for one in failed(of_report(report_of(name), known))]
+
+
+@pytest.mark.parametrize(("name", "system", "sides"), [
+    (MI300X, "h100", [(304, 132), (206.14, 85.9), (100, 5)]),
+    (QWEN, "mi300x", [(132, 304), (85.02, 206.16), (100, 5)]),
+    (SUMMARY, "mi300x", [(100, 5)]),  # only the names of its kernels show the vendor
+    ("ncu/h800_torch_5_kernels.ncu-rep", "h100", []),  # the same chip
+])  # fmt: skip
+def test_figures_and_kernels_of_another_device_fail(name, system, sides, report_of):
+    known = pytest.importorskip("hardware_db").load(system)
+    apart = failed(of_report(report_of(name), known))
+    assert [(round(one.left, 2), round(one.right, 2)) for one in apart] == sides
+    assert all("--system" in one.sentence for one in apart)
 
 
 def changed(report, **columns):
