@@ -24,7 +24,7 @@ def with_device(ran: WhatRan, reports: Sequence[Report]) -> WhatRan:
     said = contradiction(ran.device, reports)
     if ran.device is not None and not said:
         return ran
-    return replace(ran, device=_by_size(reports, said or "it has no name"))
+    return replace(ran, device=_by_size(reports, said or "the report names no device"))
 
 
 def contradiction(device: Text | None, reports: Sequence[Report]) -> str:

@@ -20,7 +20,7 @@ from genz_core.graphs import Model
 from genz_core.systems import System
 from hardware_db.engine_files import known_versions
 from profilers import Report
-from profilers.operators.number_formats import type_of_name
+from profilers.operators.number_formats import is_expert_product, weights_of_name
 from profilers.phases.what_ran import Fact, StepFacts, WhatRan, named_device
 from profilers.schema import DeviceInfo
 
@@ -32,6 +32,8 @@ _DEGREES = ("1", "2", "4", "8")
 _MOST_VERSIONS = 6
 #: Relative difference up to which figures of a board and of a report count as equal.
 _SAME = 0.12
+#: A format that less than this share of the products' time shows is not the likely one.
+_MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,26 +202,41 @@ def _model(ran: WhatRan, labels: Sequence[str]) -> Known:
 
 
 def _weights(ran: WhatRan, reports: Sequence[Report]) -> Known:
-    if ran.dtype is not None:
-        name = TORCH_FORMATS.get(ran.dtype.value, ran.dtype.value)
-        return Known("weights", name, "certain", ran.dtype.evidence)
-    spent: dict[str, float] = {}
-    for report in reports:
-        products = report.kernels[report.kernels["operator_class"].isin(["gemm", "gemv"])]
-        for name, seconds in zip(products["name"], products["duration_s"], strict=True):
-            if (kind := type_of_name(str(name))) and seconds > 0:
-                spent[kind] = spent.get(kind, 0.0) + float(seconds)
-    if not spent:
+    typed = TORCH_FORMATS.get(ran.dtype.value, ran.dtype.value) if ran.dtype else ""
+    spent = _time_by_weights(reports, typed)
+    if ran.dtype is not None and not set(spent) - {typed}:
+        return Known("weights", typed, "certain", ran.dtype.evidence)
+    named = sorted(set(spent) - {""}, key=lambda kind: -spent[kind])
+    if not named:
         return Known(
             "weights", "", "unknown", "neither types nor names of kernels show it", _FORMATS
         )
-    most = max(spent, key=lambda kind: spent[kind])
-    share = spent[most] / sum(spent.values())
-    words = (
-        f"{share * 100:.0f} % of the time of matrix products is in kernels whose names contain it"
-    )
-    rest = tuple(sorted(set(spent) - {most}, key=lambda kind: -spent[kind]))
-    return Known("weights", most, "likely", words, rest)
+    share = spent[named[0]] / sum(spent.values())
+    words = f"{share * 100:.0f} % of the time of matrix products and experts is in kernels that show it"
+    if share < _MOST:
+        return Known("weights", "", "unknown", f"only {words}: {named[0]}", tuple(named))
+    return Known("weights", named[0], "likely", words, tuple(named[1:]))
+
+
+def _time_by_weights(reports: Sequence[Report], typed: str) -> dict[str, float]:
+    """{number format: seconds of the products whose weights have it}, "" for unknown ones.
+
+    typed: format of the products outside of experts by their types, "" to read it from the names of
+    their kernels, as that of experts is.
+    """
+    spent: dict[str, float] = {}
+    for report in reports:
+        kernels = report.kernels
+        products = kernels[kernels["operator_class"].isin(["gemm", "gemv", "moe"])]
+        rows = zip(
+            products["name"], products["operator_class"], products["duration_s"], strict=True
+        )
+        for name, kind, seconds in rows:
+            if seconds > 0 and (kind != "moe" or is_expert_product(str(name))):
+                by_name = not typed or kind == "moe"
+                format_ = (weights_of_name(str(name)) or "") if by_name else typed
+                spent[format_] = spent.get(format_, 0.0) + float(seconds)
+    return spent
 
 
 # ------------------------------------------------------------------------------- steps, degrees

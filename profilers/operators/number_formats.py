@@ -22,6 +22,8 @@ _WORDS: tuple[tuple[str, str], ...] = (
 )
 _KINDS = tuple((name, re.compile(rf"(?:{pattern})\Z")) for name, pattern in _WORDS)
 _SPLIT = re.compile(r"[^a-z0-9]+")
+#: Kernels of experts that multiply, unlike those that route, sort or sum.
+_EXPERT_PRODUCT = re.compile(r"matmul|mat_?mul|gemm|mul_mat|marlin|fused_?moe|fmoe", re.IGNORECASE)
 #: Only this many characters of a name are searched.
 _READ_CHARS = 2000
 
@@ -32,3 +34,21 @@ def type_of_name(name: str) -> str | None:
     return next(
         (kind for kind, pattern in _KINDS if any(pattern.match(word) for word in words)), None
     )
+
+
+def weights_of_name(name: str) -> str | None:
+    """The number format of the weights in the name of a matrix product's kernel; None where there
+    is none.
+
+    4-bit formats of one arithmetic are told apart: mxfp4 and nvfp4.
+    """
+    kind = type_of_name(name)
+    if kind != "fp4":
+        return kind
+    lower = name[:_READ_CHARS].lower()
+    return next((stored for stored in ("mxfp4", "nvfp4") if stored[:3] in lower), kind)
+
+
+def is_expert_product(name: str) -> bool:
+    """Whether a kernel of experts, by its name, multiplies their weights."""
+    return _EXPERT_PRODUCT.search(name[:_READ_CHARS]) is not None

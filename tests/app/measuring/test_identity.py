@@ -63,6 +63,29 @@ def renamed():
     return dataclasses.replace(report, devices=(named,))
 
 
+def test_the_weights_of_experts_count_and_a_device_without_a_name_is_only_likely():
+    """gpt-oss-20b in MXFP4: two thirds of the kernels' time are products of experts."""
+    known = facts(
+        profilers.read_report(REPORTS / "torch/inference_vllm_decode_full_graph_execution.json.gz")
+    )
+    weights, system = known["weights"], known["system"]
+    assert (weights.value, weights.certainty) == ("mxfp4", "likely")
+    assert weights.candidates == ("bf16",) and weights.evidence.startswith("84 %")
+    assert (system.value, system.certainty) == ("mi300x", "likely")
+    assert system.evidence.startswith("its 304 units and 206 GB")
+
+
+def test_a_format_is_not_likely_if_most_products_name_none(qwen):
+    names = ["sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", "fused_moe_kernel"]
+    kernels = qwen.kernels.iloc[:2].assign(
+        name=names, operator_class=["gemm", "moe"], duration_s=[1e-3, 9e-3], input_types=None
+    )
+    report = dataclasses.replace(qwen, kernels=kernels)
+    known = {one.field: one for one in of_reports(what_ran([report]), [report])}["weights"]
+    assert (known.value, known.certainty) == ("", "unknown")
+    assert "10 %" in known.evidence and known.candidates == ("bf16",)
+
+
 def test_figures_and_kernels_of_a_device_take_precedence_over_its_name(renamed):
     known = facts(renamed)["system"]
     assert (known.value, known.certainty) == ("mi300x", "likely")
