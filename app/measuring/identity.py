@@ -212,7 +212,9 @@ def _weights(ran: WhatRan, reports: Sequence[Report]) -> Known:
             "weights", "", "unknown", "neither types nor names of kernels show it", _FORMATS
         )
     share = spent[named[0]] / sum(spent.values())
-    words = f"{share * 100:.0f} % of the time of matrix products and experts is in kernels that show it"
+    words = (
+        f"{share * 100:.0f} % of the time of matrix products and experts is in kernels that show it"
+    )
     if share < _MOST:
         return Known("weights", "", "unknown", f"only {words}: {named[0]}", tuple(named))
     return Known("weights", named[0], "likely", words, tuple(named[1:]))
@@ -243,12 +245,16 @@ def _time_by_weights(reports: Sequence[Report], typed: str) -> dict[str, float]:
 
 
 def _steps(ran: WhatRan) -> list[Known]:
-    phases = [phase for phase in ran.steps if phase]
+    phases = {phase: facts for phase, facts in ran.steps.items() if phase}
     if not phases:
         why = "no range, shape or name shows the phase"
         found = [Known("phase", "", "unknown", why, ("prefill", "decode"))]
     else:
-        found = [Known("phase", " and ".join(phases), "certain", "ranges and shapes of its steps")]
+        evidence = "; ".join(dict.fromkeys(facts.evidence for facts in phases.values()))
+        by_file = any(facts.by_file for facts in phases.values())
+        others = tuple(one for one in ("prefill", "decode") if one not in phases and by_file)
+        certainty: Certainty = "likely" if by_file else "certain"
+        found = [Known("phase", " and ".join(phases), certainty, evidence, others)]
     for phase, facts in ran.steps.items():
         of = f" of {phase}" if phase else ""
         found.append(_told(f"batch{of}", facts.batch, "neither ranges nor shapes show it"))

@@ -22,12 +22,16 @@ from profilers.phases.step_shapes import attention_phases, shape_facts
 from profilers.schema import RANGE_COLUMNS, Report, table
 
 _PROFILER_STEP = re.compile(r"ProfilerStep#\d+$")
+#: Names of ranges that `phased` makes or completes.
+_INFERRED = re.compile(r"(ProfilerStep#\d+|forward pass \d+) \(")
 #: Most steps whose shapes are read, and least rows of an embedding table.
 _MOST_STEPS, _LEAST_VOCABULARY = 512, 1000
 
 
 def phased(report: Report, phase: str = "", patterns: Sequence[PhasePattern] = ()) -> Report:
-    """A report whose kernels have no phase, with the phases that its shapes imply.
+    """A report whose ranges name no phase, with the phases that its shapes imply.
+
+    Shapes, and a phase that the user states, take precedence over the name of the report's file.
 
     Where PyTorch's profiler recorded steps, only kernels inside them count.
 
@@ -36,6 +40,12 @@ def phased(report: Report, phase: str = "", patterns: Sequence[PhasePattern] = (
         patterns: the patterns that the report was read with.
     """
     kernels = report.kernels
+    if bool((kernels["phase_by"] == "label_pattern").any()):
+        unknown = pd.Categorical([None] * len(kernels), [])
+        bare = kernels.assign(phase=unknown, phase_by=unknown)
+        shown = phased(dataclasses.replace(report, label="", kernels=bare), phase, patterns)
+        known = bool(shown.kernels["phase"].notna().any())
+        return dataclasses.replace(shown, label=report.label) if known else report
     if not len(kernels) or bool(kernels["phase"].notna().any()):
         return report
     read_with = tuple(patterns or DEFAULT_PHASES)
@@ -50,6 +60,11 @@ def phased(report: Report, phase: str = "", patterns: Sequence[PhasePattern] = (
     kernels = kernels.copy(deep=False)
     kernels["phase"] = pd.Categorical([found] * len(kernels), [found])
     return dataclasses.replace(report, kernels=kernels)
+
+
+def is_inferred(range_name: str) -> bool:
+    """Whether a range has its phase from `phased`, not from the program that ran."""
+    return _INFERRED.match(range_name) is not None
 
 
 def _steps_renamed(report: Report, found: str, asked: str) -> Report:

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
+from profilers.phases.inferred_phases import is_inferred
 from profilers.phases.step_names import NamedStep, named_step
 from profilers.phases.step_shapes import ShapeFacts, median_of, shape_facts
 from profilers.report_text import shortened
@@ -50,7 +51,8 @@ class StepFacts:
 
     steps: how many the report holds.  batch: sequences.  length: new tokens of each.
     context: tokens of each that were cached before.  tokens: new tokens of the whole step.
-    named: the steps whose range names state their sizes.
+    named: the steps whose range names state their sizes.  evidence: what shows the phase.
+    by_file: only the name of the file shows it.
     """
 
     phase: str
@@ -60,6 +62,8 @@ class StepFacts:
     context: Number | None = None
     tokens: Number | None = None
     named: tuple[NamedStep, ...] = ()
+    evidence: str = ""
+    by_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,11 @@ def _of_ranges(reports: Sequence[Report]) -> dict[str, StepFacts]:
     """
     names = pd.concat([report.ranges["name"].astype(object) for report in reports])
     counts = {phase: int((names == phase).sum()) for phase in PHASES}
-    return {phase: StepFacts(phase, count) for phase, count in counts.items() if count}
+    return {
+        phase: StepFacts(phase, count, evidence=f"the ranges named {phase}")
+        for phase, count in counts.items()
+        if count
+    }
 
 
 def _as_stated(facts: StepFacts, own: Mapping[str, Any]) -> StepFacts:
@@ -279,12 +287,34 @@ def _named_steps(report: Report, phase: str = "") -> list[NamedStep]:
 def _step_facts(phase: str, found: Sequence[tuple[Report, int, ShapeFacts]]) -> StepFacts:
     """Facts of the steps of a phase: from their ranges, completed from shapes."""
     named = tuple(step for report, _, _ in found for step in _named_steps(report, phase))
-    facts = StepFacts(phase, sum(steps for _, steps, _ in found), named=named)
+    evidence, by_file = _phase_evidence(phase, [report for report, _, _ in found])
+    facts = StepFacts(
+        phase, sum(steps for _, steps, _ in found), named=named, evidence=evidence, by_file=by_file
+    )
     if phase in ("prefill", "decode"):
         facts = _by_names(facts)
     for _, _, shapes in found:
         facts = _by_shapes(facts, shapes)
     return facts
+
+
+def _phase_evidence(phase: str, reports: Sequence[Report]) -> tuple[str, bool]:
+    """What shows the phase of the kernels of reports, and whether it is only the file's name."""
+    if not phase:
+        return "", False
+    by_file = ""
+    for report in reports:
+        kernels = _kernels_of(report, phase)
+        sources = set(kernels["phase_by"].dropna())
+        if "label_pattern" in sources:
+            by_file = by_file or f"the name of its file, {shortened(report.label, 80)}"
+            continue
+        names = report.ranges["name"].reindex(kernels["step"].dropna().unique()[:1]).dropna()
+        name = str(names.iloc[0]) if len(names) else ""
+        if not sources or is_inferred(name):
+            return "the shapes of its operators", False
+        return (f"the range {shortened(name, 100)}" if name else "the ranges around it"), False
+    return by_file, True
 
 
 def _by_names(facts: StepFacts) -> StepFacts:

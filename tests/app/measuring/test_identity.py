@@ -11,6 +11,8 @@ from app.measuring.summary_document import identity_of
 from app.measuring.time_report import of_profile
 from app.question.query import ask
 from genz_core.errors import InvalidValue
+from profilers.operators.attribution import attribute
+from profilers.phases.inferred_phases import phased
 from profilers.phases.what_ran import what_ran
 from profilers.schema import DeviceInfo
 from tests.app.pages import QWEN, REPORTS
@@ -61,6 +63,24 @@ def renamed():
     (device,) = report.devices
     named = dataclasses.replace(device, name="NVIDIA H100 80GB HBM3")
     return dataclasses.replace(report, devices=(named,))
+
+
+def test_the_name_of_a_file_makes_a_phase_likely_and_shapes_take_precedence(qwen):
+    summary = REPORTS / "csv/llm-perf-opt/prefill_cuda_gpu_kern_sum.csv"
+    named = facts(profilers.read_report(summary, label="decode_step"))["phase"]
+    assert (named.value, named.certainty, named.candidates) == ("decode", "likely", ("prefill",))
+    assert named.evidence == "the name of its file, decode_step"
+    shaped = facts(attribute(dataclasses.replace(qwen, label="decode_step")))["phase"]
+    assert (shaped.value, shaped.certainty) == ("prefill", "certain")
+    assert shaped.evidence == "the shapes of its operators"
+    ranged = facts(profilers.read_report(REPORTS / "torch" / QWEN3))["phase"]
+    assert ranged.certainty == "certain" and ranged.evidence.startswith("the range ")
+
+
+def test_a_stated_phase_takes_precedence_over_the_name_of_a_file():
+    summary = REPORTS / "csv/llm-perf-opt/prefill_cuda_gpu_kern_sum.csv"
+    report = profilers.read_report(summary, label="decode_step")
+    assert set(phased(report, "prefill").kernels["phase"]) == {"prefill"}
 
 
 def test_the_weights_of_experts_count_and_a_device_without_a_name_is_only_likely():
