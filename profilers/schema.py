@@ -101,6 +101,14 @@ METRIC_COLUMNS: Mapping[str, str] = {
 #: Column -> dtype of the host table: runtime and driver calls.
 HOST_COLUMNS: Mapping[str, str] = {"name": "category", "count": "int64", "time_s": "float64"}
 
+#: Column -> dtype of the table of operators that the host itself ran, where it used no device.
+HOST_OPERATOR_COLUMNS: Mapping[str, str] = {
+    "name": "category",
+    "range_id": "Int64",  # innermost row of `Report.ranges`
+    "count": "int64",
+    "time_s": "float64",  # without the operators that it calls, summed over `count`
+}
+
 #: Column -> dtype of the waits table: calls in which the host waits for the device.
 WAIT_COLUMNS: Mapping[str, str] = {"start_s": "float64", "duration_s": "float64"}
 
@@ -164,6 +172,7 @@ class Report:
     waits: likewise, None where the reader records none.
     facts: whitelisted facts about the run (world_size, cuda_version ...), never about the host.
     notes: what the file does not hold, in sentences.
+    host_operators: operators of a trace without kernels, as one of a CPU.
     truncated: where the file breaks off, in a sentence that is also its first note; "" where it is
     complete.
     """
@@ -182,6 +191,7 @@ class Report:
     notes: tuple[str, ...] = ()
     waits: pd.DataFrame | None = None
     truncated: str = ""
+    host_operators: pd.DataFrame = field(default_factory=lambda: table(HOST_OPERATOR_COLUMNS, {}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ from typing import Any
 
 import pandas as pd
 
+import model_registry
 import profilers
 from app.measuring import identity
 from app.measuring.completion import (
     Difference,
     Filled,
+    Filling,
     differences,
     estimate_filled,
     filled,
@@ -27,7 +29,7 @@ from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import completed
 from app.wording import quantities
 from genz_core import Estimate
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, RidgelineError
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.comparison.compare import Expected, in_phase, step_count
 from profilers.matching.table_join import NOTHING
@@ -102,10 +104,14 @@ def compare_asked(
         raise InvalidValue(f"{phase!r} is not a phase; choose prefill or decode")
     question = _of_a_batch(query)
     found = with_device(what_ran([phased(report, "", patterns) for report in reports]), reports)
+    names = []
+    if "model" not in query.given:
+        names = [_certain_model(found, [report.label for report in reports])]
+        question = replace(question, model=names[0].value)
     reports = [phased(report, phase, patterns) for report in reports]
     if "system" not in query.given:
         question = replace(question, system=device_name(reports))
-    names = filled_names(found, query.given) if fill else []
+    names += filled_names(found, query.given) if fill else []
     question = replace(question, **{one.field: one.value for one in names})
     resolved = completed(resolve(question, query.objects), query.objects)
     rest = filled(question, found, resolved.model, query.given) if fill else Filled(question)
@@ -124,10 +130,40 @@ def compare_asked(
     return Compared(comparison, resolved, rest, known)
 
 
+def _certain_model(ran: WhatRan, labels: Sequence[str]) -> Filling:
+    """The model that the run states.
+
+    labels: names of the reports' files.
+
+    Raises:
+        InvalidValue: it states none, or one that is unknown here; the message names the likely one.
+    """
+    known = identity.model(ran, labels)
+    if known.certainty == "certain":
+        if not _in_library(known.value):
+            raise InvalidValue(
+                f"the model is {known.value} ({known.evidence}), which is not in the library: give "
+                "its config.json with --model"
+            )
+        return Filling("model", known.value, known.evidence)
+    if known.value:
+        raise InvalidValue(
+            f"the reports do not state their model: give --model {known.value} (likely: "
+            f"{known.evidence}) or another"
+        )
+    raise InvalidValue(f"the reports do not state their model ({known.evidence}): give --model")
+
+
+def _in_library(name: str) -> bool:
+    """Whether the library has a model of exactly this name."""
+    try:
+        return model_registry.load(name).name == name
+    except RidgelineError:
+        return False
+
+
 def _of_a_batch(query: Query) -> Question:
-    """The question, checked to name a model and to have a static batch as its load."""
-    if "model" not in query.given:
-        raise InvalidValue("give the name of the model that ran in the reports")
+    """The question, checked to have a static batch as its load."""
     question = query.question
     if question.kind != "batch":
         raise InvalidValue(

@@ -66,14 +66,14 @@ def of_reports(
     ran: WhatRan, reports: Sequence[Report], priced: Model | None = None
 ) -> tuple[Known, ...]:
     """The facts in the reports of one run.  priced: the model that is priced, if one is."""
-    model = _model(ran, [report.label for report in reports])
+    named = model(ran, [report.label for report in reports])
     return (
         _device(reports),
-        model,
+        named,
         _weights(ran, reports),
         _told("kv", ran.kv, "no kernel name states the format", ("bf16", "fp8"), "likely"),
         *_steps(ran),
-        *_degrees(ran, priced or _loaded(model.value)),
+        *_degrees(ran, priced or _loaded(named.value)),
         _engine(ran),
         _version(ran.engine.value if ran.engine else "", "no report names its release"),
         Known("limits", "", "unknown", "kernels of steps do not show the limits of a server"),
@@ -184,7 +184,8 @@ def _as_stated(devices: Sequence[DeviceInfo]) -> Callable[[System], str]:
 # ------------------------------------------------------------------------------- model, formats
 
 
-def _model(ran: WhatRan, labels: Sequence[str]) -> Known:
+def model(ran: WhatRan, labels: Sequence[str]) -> Known:
+    """The model: as the run states it, otherwise the likely ones.  labels: names of the files."""
     if ran.model is not None:
         return Known("model", ran.model.value, "certain", ran.model.evidence)
     near = likely_models(ran, labels)
@@ -264,12 +265,16 @@ def _steps(ran: WhatRan) -> list[Known]:
 
 def _tokens(facts: StepFacts) -> Fact[Any] | None:
     """New tokens of a step, and the context of each sequence where known."""
-    if facts.tokens is None:
-        return facts.length if facts.batch is None or facts.batch.value == 1 else None
+    tokens = facts.tokens
+    if tokens is None and facts.length is not None:
+        sequences = facts.batch.value if facts.batch else 1
+        tokens = Fact(sequences * facts.length.value, facts.length.evidence)
+    if tokens is None:
+        return None
     context = (
         f" after {facts.context.value:,} each" if facts.context and facts.context.value else ""
     )
-    return Fact(f"{facts.tokens.value:,}{context}", facts.tokens.evidence)
+    return Fact(f"{tokens.value:,}{context}", tokens.evidence)
 
 
 def _loaded(name: str) -> Model | None:

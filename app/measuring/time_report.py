@@ -205,19 +205,20 @@ def worth(
 
 
 def of_profile(compared: Compared) -> tuple[TimeReport, ...]:
-    """A report for each compared phase; none where the run differs from the priced scenario, or
-    where a check of the phase fails.
+    """A report for each compared phase; none where the run differs from the priced scenario, where
+    a check of the phase fails, or where no part of it was measured.
     """
     if compared.filled.differences:
         return ()
     comparison = compared.comparison
     failing = {one.phase for one in comparison.failed if not one.part}
-    return tuple(
+    reports = (
         _of_phase(compared, whole)
         for whole in comparison.phases.to_dict("records")
         if whole["phase"] in ("prefill", "decode") and not {"", whole["phase"]} & failing
         and whole["measured_s"] > 0
     )  # fmt: skip
+    return tuple(one for one in reports if one.spent)
 
 
 def _of_phase(compared: Compared, whole: Mapping[str, Any]) -> TimeReport:

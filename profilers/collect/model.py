@@ -39,7 +39,7 @@ from profilers.collect.operator_clock import (
     timed_operators,
 )
 from profilers.collect.power import DeviceUse, watch
-from profilers.collect.torch_operators import kind_of
+from profilers.operators.aten_classes import kind_of
 from profilers.schema import OPERATOR_COLUMNS, Measurement, PhaseTiming, table
 
 __all__ = ["Cancelled", "ModelRun", "RunSettings", "one_request", "run_model", "run_scaled"]

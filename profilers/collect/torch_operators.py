@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profilers.operators.kernel_classes import ENGINE_CLASS, class_of_name
+from profilers.operators.aten_classes import kind_of
+from profilers.operators.kernel_classes import ENGINE_CLASS
 from profilers.schema import OPERATOR_COLUMNS, OWN_RUN, table
 
 _PHASES = ("prefill", "decode")
@@ -127,25 +128,3 @@ def _rows(events: Any, on_device: bool) -> pd.DataFrame:
 def _own_seconds(event: Any, on_device: bool) -> float:
     micro = event.self_device_time_total if on_device else event.self_cpu_time_total
     return float(micro) * 1e-6
-
-
-#: Classes of ATen operators that the rules for kernel names miss.
-_CLASS_OF_OPERATOR: Mapping[str, str] = {
-    **dict.fromkeys(("mm", "addmm", "bmm", "baddbmm", "linear", "matmul"), "gemm"),
-    **dict.fromkeys(("_grouped_mm", "_scaled_grouped_mm"), "moe"),
-    **dict.fromkeys(("embedding", "index_select"), "embedding"),
-    **dict.fromkeys(("silu", "gelu", "relu"), "activation"),
-    **dict.fromkeys(("mul", "add", "neg", "sub", "div"), "elementwise"),
-    **dict.fromkeys(("rsqrt", "mean", "pow", "native_layer_norm", "rms_norm"), "norm"),
-    **dict.fromkeys(("copy_", "_to_copy", "clone", "contiguous"), "memory"),
-    "cat": "kv_cache",
-    "argmax": "sampling",
-}
-
-
-def kind_of(name: str) -> str:
-    """Operator class of an ATen operator or a kernel by its name."""
-    plain = name.removeprefix("aten::")
-    if "scaled_dot_product" in plain:
-        return "attention"
-    return _CLASS_OF_OPERATOR.get(plain) or class_of_name(name) or "unclassified"

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
+from profilers.operators.aten_classes import kind_of
 from profilers.operators.attribution import DEFAULT_PHASES, PhasePattern, range_phases
 from profilers.operators.kernel_classes import ENGINE_CLASS
 from profilers.schema import OPERATOR_COLUMNS, Basis, Measurement, PhaseTiming, Report, table
@@ -36,7 +37,10 @@ def measure_from(
             "ncu times kernels alone at fixed clocks; import its reports separately from those of "
             f"{' and '.join(sorted(tools - {'ncu'}))}"
         )
-    operators = pd.concat([operator_table(r.kernels) for r in reports], ignore_index=True)
+    tables = [
+        operator_table(r.kernels) if len(r.kernels) else _host_operators(r, phases) for r in reports
+    ]
+    operators = pd.concat(tables, ignore_index=True)
     devices = [device for report in reports for device in report.devices]
     return Measurement(
         source="+".join(dict.fromkeys(report.format for report in reports)),
@@ -68,6 +72,22 @@ def operator_table(kernels: pd.DataFrame) -> pd.DataFrame:
         summed[column] = summed[column] / summed["count"]
     summed["class"] = summed["kind"].map(ENGINE_CLASS.get)
     ordered = summed.sort_values("time_s", ascending=False, ignore_index=True)
+    return table(OPERATOR_COLUMNS, {name: ordered[name] for name in ordered.columns})
+
+
+def _host_operators(report: Report, patterns: Sequence[PhasePattern]) -> pd.DataFrame:
+    """Operators that the host itself ran, summed by phase and name."""
+    rows = report.host_operators
+    of_range = range_phases(report, patterns)
+    parent = report.ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
+    inside = rows["range_id"].fillna(-1).to_numpy(dtype=np.int64)
+    step = time_spans.outermost(parent, inside, pd.notna(of_range))
+    phase = np.array([*of_range, None], dtype=object)[step]
+    named = rows.assign(phase=phase, name=rows["name"].astype(object)).dropna(subset=["phase"])
+    sums = named.groupby(["phase", "name"], as_index=False)[["count", "time_s"]].sum()
+    sums["kind"] = sums["name"].map(kind_of)
+    sums["class"] = sums["kind"].map(ENGINE_CLASS.get)
+    ordered = sums.sort_values("time_s", ascending=False, ignore_index=True)
     return table(OPERATOR_COLUMNS, {name: ordered[name] for name in ordered.columns})
 
 

@@ -118,7 +118,8 @@ def what_ran(reports: Sequence[Report]) -> WhatRan:
         engine=_stated(own, "engine") or _engine(reports),
         model=_stated(own, "model"),
         output=_stated(own, "osl"),
-        dtype=_first(found, lambda facts: facts.dtype, "the types of its matrix products"),
+        dtype=_stated(own, "dtype")
+        or _first(found, lambda facts: facts.dtype, "the types of its matrix products"),
         kv=_kv_format(reports),
         hidden=_first(found, lambda facts: facts.hidden, "the shapes of its matrix products"),
         layers=_layers(found),

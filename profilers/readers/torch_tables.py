@@ -112,7 +112,7 @@ class TraceEvents:
 
 def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Report:
     """The report of a trace from its kept events and its header."""
-    origin = _origin(events)
+    origin = origin_of(events)
     ranges = _ranges(events, origin)
     kernels = _kernels(events, origin, ranges)
     facts = {k: header[k] for k in FACTS if isinstance(header.get(k), (int, float, str))}
@@ -134,7 +134,7 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
     )
 
 
-def _origin(events: TraceEvents) -> float:
+def origin_of(events: TraceEvents) -> float:
     """Start of the first kept event [us]."""
     return min(
         [t[0] for t in events.times]
@@ -280,13 +280,13 @@ def _range_ids(
     range_id = np.full(len(launches), -1, dtype=np.int64)
     launched = np.array([i for i, launch in enumerate(launches) if launch], dtype=np.int64)
     calls = [launches[i] for i in launched]
-    range_id[launched] = _enclosing(
+    range_id[launched] = enclosing(
         [(a[1], a[2]) for a in events.annotations], [(c[0], c[1]) for c in calls if c], origin
     )
     first_of_name = {name: row for row, (name, _, _) in reversed([*enumerate(events.annotations)])}
     mirrored = [m for m in events.device_annotations if m[0] in first_of_name]
     lost = np.flatnonzero(range_id < 0)
-    inside = _enclosing(
+    inside = enclosing(
         [(m[1], m[2]) for m in mirrored],
         [(events.times[i][0], events.times[i][0] + events.times[i][1]) for i in lost],
         origin,
@@ -296,7 +296,7 @@ def _range_ids(
     return range_id
 
 
-def _enclosing(
+def enclosing(
     spans: list[tuple[float, float]], calls: list[tuple[float, float]], origin: float
 ) -> NDArray[np.int64]:
     """Row of the innermost span around each call, -1 for none.  Times in microseconds."""

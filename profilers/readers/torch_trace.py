@@ -22,6 +22,7 @@ from genz_core.errors import ReportError
 from profilers.readers.columns import MAX_NAME_CHARS
 from profilers.readers.compressed import BrokenOff, content_chunks
 from profilers.readers.json_stream import JsonStream
+from profilers.readers.torch_host import host_operators
 from profilers.readers.torch_tables import FACTS, TraceEvents, build_report
 from profilers.schema import OWN_RUN, Report
 
@@ -83,6 +84,7 @@ def read(path: Path) -> Report:
             "the JSON holds no event of the PyTorch profiler, so there is nothing to import"
         )
     report = build_report(path, events, header)
+    report = dataclasses.replace(report, host_operators=host_operators(events))
     if broken is None:
         return report
     note = f"the trace breaks off after event {events.seen:,}, what follows is missing: {broken}"

@@ -135,6 +135,26 @@ def test_a_trace_of_the_cpu_has_no_kernels_and_says_so(trace):
     assert "CPU" in report.notes[0]
 
 
+def test_operators_of_a_cpu_have_their_own_time_in_the_step_of_their_range(trace):
+    """Two decode steps after a prefill, and an operator outside of all."""
+    report = profilers.read_report(trace(
+        event("user_annotation", "prefill", 0, 100),
+        event("cpu_op", "aten::linear", 10, 80), event("cpu_op", "aten::mm", 20, 60),
+        event("user_annotation", "decode", 100, 20), event("cpu_op", "aten::mm", 105, 4),
+        event("user_annotation", "decode", 120, 40), event("cpu_op", "aten::mm", 125, 6),
+        event("cpu_op", "aten::randint", 200, 5),
+    ))  # fmt: skip
+    run = profilers.measure_from([report])
+    rows = run.operators.set_index(["phase", "name"])
+    assert rows["time_s"].to_dict() == pytest.approx({
+        ("prefill", "aten::mm"): 60e-6, ("prefill", "aten::linear"): 20e-6,
+        ("decode", "aten::mm"): 10e-6,
+    })  # fmt: skip
+    assert rows["count"]["decode", "aten::mm"] == 2 and set(rows["class"]) == {"gemm"}
+    assert run.phases["prefill"].samples_s == pytest.approx((100e-6,))
+    assert run.phases["decode"].samples_s == pytest.approx((20e-6, 40e-6))
+
+
 def test_devices_are_those_that_ran_kernels(trace):
     properties = [{"id": i, "name": f"GPU {i}", "numSms": 10} for i in range(8)]
     report = profilers.read_report(trace(kernel(1, device=3), deviceProperties=properties))

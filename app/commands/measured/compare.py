@@ -65,8 +65,6 @@ def compare(
 
     patterns = phase_patterns(phase or [])
     reports = profilers.read_reports(files, phases=patterns)
-    if "model" not in given:
-        raise typer.BadParameter("Missing option '--model'")
     compared = compare_asked(
         reports, asked, fill=fill, phase=as_, steps=_steps(steps or []), patterns=patterns
     )

@@ -1,5 +1,6 @@
 """Reports beside a prediction: intervals per class, verdicts, and classes without validation."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from app.question.query import ask
 from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.scenario import estimate
+from genz_core.errors import InvalidValue
 from profilers import Comparison, Measurement
 from profilers.comparison.compare import lies_inside
-from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
+from profilers.schema import OPERATOR_COLUMNS, OWN_RUN, PhaseTiming, table
 from tests.app.pages import DECODE, REPORTS
 
 
@@ -81,3 +83,34 @@ def test_operators_that_nobody_measured_have_no_measurement():
     assert "nan" not in render(
         compared.operators[["measured_s"]].to_dict("records"), TableFormat.text
     )
+
+
+def _cpu_trace(folder: Path, model: str) -> profilers.Report:
+    """A trace of a CPU that its own run describes: a prefill of 10 ms, half of it a product."""
+    spans = [("user_annotation", "prefill", 0, 10_000), ("cpu_op", "aten::mm", 100, 5_000)]
+    told = {"device": "AMD EPYC 9654", "model": model, "engine": "hf", "dtype": "bfloat16",
+            "batch": 2, "isl": 256, "osl": 8}  # fmt: skip
+    events = [{"ph": "X", "cat": c, "name": n, "ts": ts, "dur": dur} for c, n, ts, dur in spans]
+    file = folder / "trace.json"
+    file.write_text(json.dumps({OWN_RUN: told, "traceEvents": events}), encoding="utf-8")
+    return profilers.read_report(file)
+
+
+def test_a_trace_of_a_cpu_is_compared_with_the_model_that_it_states(tmp_path: Path):
+    report = _cpu_trace(tmp_path, "Qwen/Qwen2.5-0.5B")
+    found = comparison.compare_asked([report], ask("compare", {}))
+    assert found.resolved.model.name == "Qwen/Qwen2.5-0.5B"
+    classes = found.comparison.classes.set_index("class")["measured_s"]
+    assert classes["gemm"] == pytest.approx(5e-3) and classes["host"] == pytest.approx(5e-3)
+    known = {one.field: one for one in found.identity}
+    assert (known["weights"].value, known["tokens of prefill"].value) == ("bf16", "512")
+
+
+def test_a_model_that_is_not_certain_is_proposed(tmp_path: Path):
+    name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
+    with pytest.raises(InvalidValue, match=r"give --model Qwen/Qwen3-8B \(likely: "):
+        comparison.compare_asked(
+            [profilers.read_report(REPORTS / "torch" / name)], ask("compare", {})
+        )
+    with pytest.raises(InvalidValue, match=r"the model is tiny .* not in the library"):
+        comparison.compare_asked([_cpu_trace(tmp_path, "tiny")], ask("compare", {}))

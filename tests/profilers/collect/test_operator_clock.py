@@ -13,7 +13,7 @@ from profilers.collect.clock import Clock
 from profilers.collect.measured_model import RunSettings
 from profilers.collect.model import run_model, run_scaled
 from profilers.collect.operator_clock import fitted_to_steps, operator_rows, timed_operators
-from profilers.collect.torch_operators import kind_of
+from profilers.operators.aten_classes import kind_of
 from profilers.schema import PhaseTiming
 
 
