@@ -135,6 +135,7 @@ def test_the_accuracy_document_has_every_split_and_a_worst_list(published_record
     assert "nan" not in text
 
 
+@pytest.mark.slow
 def test_the_short_page_says_what_the_fit_left_out():
     """Its figures are those of the tables that the fit wrote."""
     text = summary_document.document("2026-01-31")

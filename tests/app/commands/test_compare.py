@@ -166,6 +166,7 @@ def test_units_and_memory_name_a_device_that_a_trace_does_not(answer, tmp_path):
     assert "system" in [one["field"] for one in typed["differences"]] and not typed["findings"]
 
 
+@pytest.mark.slow
 def test_the_trace_of_a_run_of_its_own_says_what_ran(answer, own_data, printed, tmp_path):
     """The command once asked for the system, and priced 1 x 1,024 where 2 x 48 ran."""
     pytest.importorskip("torch")

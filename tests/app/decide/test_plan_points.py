@@ -172,6 +172,7 @@ def test_the_launch_script_is_what_a_shell_reads(answer):
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_colours_tell_families_apart_or_else_engines_or_else_systems():
     axes = ACROSS["interactivity"], UPWARDS["per_device"]
     given = {"rate": 3.0, "devices": (1, 2), "weights": ("bf16", "fp8"), "simulate": False}

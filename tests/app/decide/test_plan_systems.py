@@ -27,6 +27,7 @@ def rows(target: str) -> list[dict]:
     return plan_query.planned(asked, plan_query.price(asked)).systems
 
 
+@pytest.mark.slow
 def test_each_row_is_the_best_of_a_plan_on_that_system_alone():
     found = rows("tpot < 60ms")
     assert {row["system"] for row in found} == set(SYSTEMS)

@@ -218,6 +218,7 @@ def test_heads_of_the_plans_are_those_of_the_declared_columns():
     assert {name.removesuffix(" [80 %]") for name in table} - heads == {"Deployment"}
 
 
+@pytest.mark.slow
 def test_every_system_has_one_row_with_its_nearest_run_or_what_it_lacks():
     asked = {**ASKED, "devices": "8:8", "rate": "10", "systems": "h100,h200", "engine": "vllm"}
     met, missed = (
@@ -239,6 +240,7 @@ def test_several_systems_in_the_place_of_one_are_searched():
     assert set(app.dataframe[0].value["System"]) == {"h100-sxm5-80gb", "h200-sxm-141gb"}
 
 
+@pytest.mark.slow
 def test_a_trace_that_was_uploaded_is_planned_at_its_means():
     app = opened("plan", trace="trace", model="meta-llama/Llama-3.1-8B", target="tpot_p99 < 30ms")
     assert not app.exception and "upload a trace" in app.error[0].value
