@@ -182,7 +182,7 @@ def _of_requests(m: ServingMeasurement) -> float | None:
 # ------------------------------------------------------------------------------- the whole run
 
 
-_LITTLE = "open requests = requests/s x E2E"
+_LITTLE = "open requests = {} x E2E"
 
 
 def _little(m: ServingMeasurement) -> Check:
@@ -191,36 +191,46 @@ def _little(m: ServingMeasurement) -> Check:
 
     In a closed loop each user is idle only before the first and after the last request.
     """
-    rate, whole, load = m.throughput.requests_per_s, _e2e_s(m), m.load
+    rate, of = _requests_per_s(m)
+    whole, load = _e2e_s(m), m.load
+    name = _LITTLE.format(of)
     if not rate or not whole:
-        lacks = "no requests/s" if not rate else "no mean E2E"
-        return Check(_LITTLE, "not made", why=f"the file states {lacks}")
+        lacks = "neither requests/s nor output tokens/s" if not rate else "no mean E2E"
+        return Check(name, "not made", why=f"the file states {lacks}")
     found, stated = rate * whole, load.concurrency_mean
     if stated:
         everyone = load.requests is not None and load.requests == load.completed
         if found < stated and not everyone:  # requests that never ended were open as well
-            return Check(_LITTLE, "passed", found, stated, "requests")
-        return judged(_LITTLE, found, stated, "requests", _LITTLE_CAUSE)
+            return Check(name, "passed", found, stated, "requests")
+        return judged(name, found, stated, "requests", _LITTLE_CAUSE)
     limit = load.concurrency
     if not limit:
-        return Check(_LITTLE, "not made", why="the file does not say how many requests were open")
+        return Check(name, "not made", why="the file does not say how many requests were open")
     if found > limit * (1.0 + TOLERANCE):
-        return Check(_LITTLE, "failed", found, limit, "requests", _LITTLE_CAUSE)
+        return Check(name, "failed", found, limit, "requests", _LITTLE_CAUSE)
     closed = not load.rate or math.isinf(load.rate)
     waves = (load.completed or 0) / limit
     least = limit * (1.0 - TOLERANCE) * max(1.0 - _EDGES / waves, 0.0) if waves and closed else 0.0
     if found < least:
-        return Check(_LITTLE, "failed", found, limit, "requests", _IDLE_CAUSE)
-    return Check(_LITTLE, "passed", found, limit, "requests")
+        return Check(name, "failed", found, limit, "requests", _IDLE_CAUSE)
+    return Check(name, "passed", found, limit, "requests")
 
 
 _LITTLE_CAUSE = (
-    "one of the two figures includes warm-up requests, or E2E includes time before the request "
-    "was sent"
+    "a latency or a rate is in another unit or of another run, one of them includes warm-up "
+    "requests, or E2E includes time before the request was sent"
 )
 _IDLE_CAUSE = (
     f"E2E omits a part of a request ({_CHUNKS}), or users waited in the client between requests"
 )
+
+
+def _requests_per_s(m: ServingMeasurement) -> tuple[float | None, str]:
+    """Requests/s and what gives them: the file, otherwise output tokens/s over the mean OSL."""
+    rates, osl = m.throughput, m.lengths.osl.mean
+    if not rates.requests_per_s and rates.output_tokens_per_s and osl:
+        return rates.output_tokens_per_s / osl, "output tokens/s / OSL"
+    return rates.requests_per_s, "requests/s"
 
 
 def _e2e_s(m: ServingMeasurement) -> float | None:

@@ -81,6 +81,23 @@ def test_littles_law_tells_a_loop_that_was_fuller_or_emptier_than_its_limit():
     assert (check.left, check.right) == (pytest.approx(0.91, abs=0.01), 2.0)
 
 
+def test_output_tokens_a_second_give_the_open_requests_where_requests_a_second_are_not_stated(
+    tmp_path,
+):
+    """Sixteen users at a gap of 17 ms get at most 941 tokens/s, not 1,838."""
+    path = tmp_path / "own.csv"
+    header = "concurrency,isl,osl,ttft_mean_s,tpot_mean_ms,output_tokens_per_s"
+    path.write_text(f"{header}\n16,1024,256,0.06,17,1838\n16,1024,256,0.06,8.5,1838\n")
+    wrong, right = read_results(path)
+    [check] = failed(of_result(wrong))
+    assert check.name == "open requests = output tokens/s / OSL x E2E"
+    e2e_s = 0.06 + 255 * 0.017
+    assert (check.left, check.right) == (pytest.approx(1838 / 256 * e2e_s), 16.0)
+    assert "another unit" in check.why
+    [passed] = [one for one in of_result(right) if one.name == check.name]
+    assert passed.outcome == "passed"
+
+
 def test_what_is_missing_is_said_and_fails_nothing():
     [one] = measured("vllm/h100x8_ip128_op2048_np32.json")
     checks = of_result(one)
