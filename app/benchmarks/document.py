@@ -71,11 +71,6 @@ def notes_of(point: Point) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*point.measurement.notes, *predicted)))
 
 
-def noted(compared: Comparison) -> list[str]:
-    """Notes of all runs, such as the user's own calibrations in their predictions, each once."""
-    return list(dict.fromkeys(words for point in compared.points for words in notes_of(point)))
-
-
 def of_comparison(compared: Comparison, replayed: Sequence[Replay] = ()) -> dict[str, Any]:
     """A comparison as `ridgeline compare --json` prints it."""
     return {
@@ -132,12 +127,19 @@ def sentences(compared: Comparison) -> list[str]:
         for p in compared.points for one in identity.of_run(p.deployment)
         if one.certainty == "likely" and one.candidates
     }  # fmt: skip
-    return [
-        *told,
-        *asked,
-        *ran,
-        *(f"note: {words}" for words in (*noted(compared), *compared.notes)),
-    ]
+    said = (*noted(compared), *compared.notes)
+    return [*told, *asked, *ran, *(f"note: {words}" for words in said)]
+
+
+def noted(compared: Comparison) -> list[str]:
+    """The notes of all runs; a note that not all runs have names its run."""
+    every = [(compared.label(point), notes_of(point)) for point in compared.points]
+    shared = set.intersection(*(set(notes) for _, notes in every)) if every else set()
+    found = {
+        words if words in shared else f"{run}: {words}": None
+        for run, notes in every for words in notes
+    }  # fmt: skip
+    return list(found)
 
 
 def assumptions(compared: Comparison) -> list[str]:

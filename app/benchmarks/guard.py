@@ -72,7 +72,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """All verdicts on a result.  unjudged: sentences on figures that could not be judged."""
+    """All verdicts on a result.
+
+    unjudged: sentences on figures that could not be judged, and the notes of the files.
+    """
 
     verdicts: tuple[Verdict, ...]
     level: float
@@ -139,7 +142,8 @@ def guard(
     if not verdicts:
         why = "; ".join(dict.fromkeys(unjudged)) or "no figure has an interval: give --baseline"
         raise InvalidValue(f"nothing can be judged: {why}")
-    notes = dict.fromkeys((*unjudged, *_errors(compared)))
+    noted = (f"{one.label}: {note}" for one in compared.points for note in one.measurement.notes)
+    notes = dict.fromkeys((*unjudged, *noted))
     return Guarded(tuple(verdicts), compared.level, tuple(notes))
 
 
@@ -157,15 +161,6 @@ def _by_prediction(point: Point) -> list[Verdict]:
         )
         for row in point.rows
         if row.place in _OUTCOMES
-    ]
-
-
-def _errors(compared: Comparison) -> list[str]:
-    """A sentence on every run with failed requests."""
-    return [
-        f"{point.label}: {point.measurement.load.errors:,} requests failed and count in no latency"
-        for point in compared.points
-        if point.measurement.load.errors
     ]
 
 

@@ -120,7 +120,10 @@ def of_result(measurement: ServingMeasurement) -> tuple[Check, ...]:
     """
     if measurement.phase:
         return ()
-    return (_whole_request(measurement), _little(measurement), _tokens(measurement))
+    return (
+        _whole_request(measurement), _answered(measurement), _little(measurement),
+        _requests(measurement), _tokens(measurement, "input"), _tokens(measurement, "output"),
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------- one request
@@ -182,6 +185,23 @@ def _of_requests(m: ServingMeasurement) -> float | None:
 # ------------------------------------------------------------------------------- the whole run
 
 
+_SENT = "answered requests = sent requests"
+
+
+def _answered(m: ServingMeasurement) -> Check:
+    """The answered requests against those sent: a server that refused some carried another load
+    than the stated one.
+
+    One request may fail; a run that ends at a time limit may leave one of each user open.
+    """
+    load = m.load
+    if load.unanswered is None or load.completed is None:
+        return Check(_SENT, "not made", why="the file does not state both")
+    open_at_end = load.concurrency or 0.0 if load.errors is None else 0.0
+    sent = load.completed + load.unanswered
+    return judged(_SENT, load.completed, sent, "requests", load.failure, max(open_at_end, 1.0))
+
+
 _LITTLE = "open requests = {} x E2E"
 
 
@@ -212,7 +232,7 @@ def _little(m: ServingMeasurement) -> Check:
     waves = (load.completed or 0) / limit
     least = limit * (1.0 - TOLERANCE) * max(1.0 - _EDGES / waves, 0.0) if waves and closed else 0.0
     if found < least:
-        return Check(name, "failed", found, limit, "requests", _IDLE_CAUSE)
+        return Check(name, "failed", found, limit, "requests", load.failure or _IDLE_CAUSE)
     return Check(name, "passed", found, limit, "requests")
 
 
@@ -243,17 +263,41 @@ def _e2e_s(m: ServingMeasurement) -> float | None:
     return first + gap * max(osl - 1.0, 0.0)
 
 
-_TOKENS = "output tokens/s = requests/s x OSL"
+_REQUESTS = "requests/s = answered requests / duration"
+#: Half of the last digit of requests/s that a client prints with two decimals [1/s].
+_ROUNDED_PER_S = 0.005
+#: Seconds that a client's rates may cover in addition to its duration, or leave out of it: AIPerf
+#: 0.13 divides by 0.25 s more.
+_OUTSIDE_S = 0.5
 
 
-def _tokens(m: ServingMeasurement) -> Check:
-    rates, osl = m.throughput, m.lengths.osl.mean
-    if not rates.requests_per_s or not rates.output_tokens_per_s or not osl:
-        return Check(_TOKENS, "not made", why="the file does not state all three")
-    why = f"{_CHUNKS}, or failed or warm-up requests count in only one of the rates"
-    out, load = rates.output_tokens_per_s, m.load
-    sums = [rates.requests_per_s * osl]
-    if load.completed and load.duration_s:  # a client may print a rate with few digits
-        sums.append(load.completed / load.duration_s * osl)
-    nearest = min(sums, key=lambda found: abs(found - out))
-    return judged(_TOKENS, out, nearest, "tokens/s", why)
+def _requests(m: ServingMeasurement) -> Check:
+    """The stated requests/s against the answered requests over the duration."""
+    rate, load = m.throughput.requests_per_s, m.load
+    if not rate or not load.completed or not load.duration_s:
+        return Check(_REQUESTS, "not made", why="the file does not state all three")
+    why = f"{_others(m)} count in only one of them, or the duration is of another run"
+    slack = _ROUNDED_PER_S + rate * _OUTSIDE_S / load.duration_s
+    counted = load.completed / load.duration_s
+    return judged(_REQUESTS, rate, counted, "requests/s", why, slack)
+
+
+def _others(m: ServingMeasurement) -> str:
+    """The requests that one figure may include and another leave out, as the subject of a verb."""
+    return f"{m.load.failure} and" if m.load.failure else "failed or warm-up requests"
+
+
+def _tokens(m: ServingMeasurement, side: Literal["input", "output"]) -> Check:
+    """Tokens per second against requests/s times the mean length."""
+    length, word = (m.lengths.isl, "ISL") if side == "input" else (m.lengths.osl, "OSL")
+    name = f"{side} tokens/s = requests/s x {word}"
+    tokens = getattr(m.throughput, f"{side}_tokens_per_s")
+    rate, load = m.throughput.requests_per_s, m.load
+    if not rate or not tokens or not length.mean:
+        return Check(name, "not made", why="the file does not state all three")
+    counted = load.completed / load.duration_s if load.completed and load.duration_s else rate
+    if abs(rate - counted) <= _ROUNDED_PER_S:
+        rate = counted  # the stated one has few digits
+    others = f"{_others(m)} count in only one of the rates"
+    why = f"{_CHUNKS}, or {others}" if side == "output" else others
+    return judged(name, tokens, rate * length.mean, "tokens/s", why)

@@ -109,6 +109,23 @@ class MeasuredLoad:
     duration_s: float | None = None
     dataset: str | None = None
 
+    @property
+    def unanswered(self) -> int | None:
+        """Requests that failed, or were sent and never answered; None where that is unknown."""
+        if self.errors is not None or self.requests is None or self.completed is None:
+            return self.errors
+        return max(self.requests - self.completed, 0)
+
+    @property
+    def failure(self) -> str:
+        """How many requests were not answered, as a sentence; "" where none is known."""
+        lost = self.unanswered
+        if not lost:
+            return ""
+        of = f" of {self.completed + lost:,}" if self.completed is not None else ""
+        happened = "failed" if self.errors is not None else "were not answered"
+        return f"{lost:,}{of} requests {happened}"
+
 
 @dataclass(frozen=True, slots=True)
 class Lengths:

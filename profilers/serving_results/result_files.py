@@ -189,9 +189,17 @@ def read_results(
         problem = f"the result is damaged in a way that no reader foresaw ({type(error).__name__})"
         raise ReportError(sentence(called, _with_name(content, problem))) from error
     cut = _breaks_off(content)
+    named = [with_name(entry, called) for entry in found]
     return [
-        dataclasses.replace(with_name(entry, called), file=called, truncated=cut) for entry in found
+        dataclasses.replace(entry, file=called, truncated=cut, notes=(*entry.notes, *_lost(entry)))
+        for entry in named
     ]
+
+
+def _lost(measurement: ServingMeasurement) -> tuple[str, ...]:
+    """A note on requests that were not answered, where there are any."""
+    failure = measurement.load.failure
+    return (f"{failure} and count in no latency",) if failure else ()
 
 
 def _breaks_off(content: Content) -> str:

@@ -84,7 +84,8 @@ def test_a_rate_that_open_requests_held_back_is_a_closed_loop(tmp_path):
     """By Little's law, as in `compare`."""
     held = read(tmp_path, {**VLLM, "request_rate": 4.0, "request_throughput": 1.7}).load
     assert held["concurrency"] == 32 and "rate" not in held
-    light = read(tmp_path, {**VLLM, "request_rate": 0.1, "request_throughput": 0.1}).load
+    few = {"request_rate": 0.1, "request_throughput": 0.1, "duration": 3200.0}
+    light = read(tmp_path, {**VLLM, **few}).load
     assert light["rate"] == 0.1 and "concurrency" not in light
 
 

@@ -7,6 +7,7 @@ import pytest
 from app.benchmarks import calibration
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
+from app.benchmarks.document import sentences
 from app.benchmarks.findings import findings
 from genz_core.errors import InvalidValue
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
@@ -76,3 +77,29 @@ def test_the_bandwidth_that_kernels_reach_is_the_limit_of_a_gap(read):
     assert check.right == pytest.approx(bound / 0.93 * 1e3)
     assert near.row("tpot_mean_s").place != "below bound"
     assert not compare([deployment(read(RUN), HARDWARE)]).points[0].failed
+
+
+#: Half of the requests failed, and the file's rates are those of the other half.
+HALF_FAILED = {
+    **RUN, "completed": 40, "failed": 40, "total_input_tokens": 40960, "total_output_tokens": 40960,
+    "request_throughput": 0.435, "output_throughput": 445.0, "total_token_throughput": 890.0,
+}  # fmt: skip
+
+
+def test_failed_requests_are_named_by_each_command(own_data, ridgeline, result):
+    file = result(HALF_FAILED)
+    named = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
+    compared = ridgeline("compare", file, *named).stdout
+    assert "note: 40 of 80 requests failed and count in no latency" in compared
+    assert "answered requests = sent requests: 40 against 80 requests" in compared
+    assert "note: 40 of 80 requests failed" in ridgeline("import", file).stdout
+    guarded = ridgeline("guard", file, "--baseline", result(RUN, "kept.json")).stdout
+    assert "40 of 80 requests failed and count in no latency" in guarded
+    assert "40 of 80 requests failed" in str(ridgeline("calibrate", "runs", file, *named).exception)
+
+
+def test_a_note_of_one_of_several_runs_names_its_run(read):
+    users = {**HALF_FAILED, "max_concurrency": 4}
+    runs = [deployment(read(run), HARDWARE) for run in (RUN, users)]
+    notes = [line for line in sentences(compare(runs)) if "requests failed" in line]
+    assert len(notes) == 1 and "concurrency 4" in notes[0]

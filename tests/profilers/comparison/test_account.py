@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from profilers.comparison.account import failed, of_result
-from profilers.serving_results import read_results
+from profilers.serving_results import ServingMeasurement, read_results
+from profilers.serving_results.measurement import MeasuredLoad, Subject
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
 
@@ -96,6 +97,75 @@ def test_output_tokens_a_second_give_the_open_requests_where_requests_a_second_a
     assert "another unit" in check.why
     [passed] = [one for one in of_result(right) if one.name == check.name]
     assert passed.outcome == "passed"
+
+
+#: A consistent closed loop of sixteen users: 160 requests in 22.3 s.
+LOOP = {
+    "backend": "vllm", "model_id": "m", "num_prompts": 160, "request_rate": "inf",
+    "max_concurrency": 16, "duration": 22.275, "completed": 160, "failed": 0,
+    "total_input_tokens": 163840, "total_output_tokens": 40960, "request_throughput": 7.183,
+    "output_throughput": 1838.8, "mean_ttft_ms": 60.0, "mean_tpot_ms": 8.5, "mean_e2el_ms": 2227.5,
+}  # fmt: skip
+HALF = {"completed": 80, "failed": 80, "total_input_tokens": 81920, "total_output_tokens": 20480}
+
+
+def loop(tmp_path, **changes):
+    """The closed loop with some fields changed."""
+    path = tmp_path / "loop.json"
+    path.write_text(json.dumps({**LOOP, **changes}))
+    [one] = read_results(path)
+    return one
+
+
+def test_a_consistent_loop_passes_every_check(tmp_path):
+    assert {check.outcome for check in of_result(loop(tmp_path))} == {"passed"}
+
+
+def test_rates_that_count_failed_requests_contradict_duration_and_input(tmp_path):
+    checks = {one.name: one for one in failed(of_result(loop(tmp_path, **HALF)))}
+    rate = checks["requests/s = answered requests / duration"]
+    assert (rate.left, rate.right) == (7.183, pytest.approx(80 / 22.275))
+    tokens = checks["input tokens/s = requests/s x ISL"]
+    assert tokens.right == pytest.approx(2 * tokens.left, rel=1e-3)
+    assert all("80 of 160 requests failed" in one.why for one in checks.values())
+
+
+@pytest.mark.parametrize("stated, words", [
+    (80, "80 of 160 requests failed"), (None, "80 of 160 requests were not answered"),
+])  # fmt: skip
+def test_failed_requests_are_the_cause_where_the_loop_was_emptier_for_them(tmp_path, stated, words):
+    rates = {"request_throughput": 3.5915, "output_throughput": 919.4}
+    one = loop(tmp_path, **{**HALF, **rates, "failed": stated})
+    found = {check.name: check for check in failed(of_result(one))}
+    assert set(found) == {"answered requests = sent requests", "open requests = requests/s x E2E"}
+    assert all(check.why == words for check in found.values())
+    assert f"{words} and count in no latency" in one.notes
+
+
+def test_a_few_failed_requests_are_noted_and_fail_nothing(tmp_path):
+    one = loop(tmp_path, completed=158, failed=2, duration=22.0)
+    assert not failed(of_result(one))
+    assert "2 of 160 requests failed and count in no latency" in one.notes
+
+
+def test_a_time_limit_may_leave_a_request_of_each_user_open():
+    load = MeasuredLoad(concurrency=16.0, requests=60, completed=44)
+    one = ServingMeasurement("guidellm", Subject("guidellm"), load)
+    assert not failed(of_result(one))
+    lost = replace(one, load=replace(load, completed=30))
+    assert [check.right for check in failed(of_result(lost))] == [60]
+
+
+@pytest.mark.parametrize("rate", [0.07, 0.08])
+def test_a_rate_that_is_printed_with_two_decimals_contradicts_nothing(tmp_path, rate):
+    """108.42 s for eight answers are 0.0738 requests/s."""
+    one = loop(
+        tmp_path, num_prompts=8, completed=8, duration=108.42, request_throughput=rate,
+        output_throughput=9.2, total_output_tokens=998, total_input_tokens=80000,
+        mean_e2el_ms=13552.5, max_concurrency=1, mean_tpot_ms=108.9,
+    )  # fmt: skip
+    sums = {check.name: check.outcome for check in of_result(one) if "requests/s" in check.name}
+    assert set(sums.values()) == {"passed"}, sums
 
 
 def test_what_is_missing_is_said_and_fails_nothing():
