@@ -14,6 +14,7 @@ import numpy as np
 
 import hardware_db
 from app.answers.columns import COLUMNS
+from app.calibration.measured_figures import MeasuredFigure, check_explained, check_rows
 from app.question.parameters import PARAMETERS
 from app.question.query import Sources
 from app.question.question import Question
@@ -55,19 +56,6 @@ LABELS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredFigure:
-    """One measured figure of one row.
-
-    resolved: model, system and engine of the row.  metric: of `METRICS`.
-    """
-
-    resolved: Resolved
-    point: Point
-    metric: str
-    measured_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class RecipeCalibration:
     """The fit of an engine to the runs of one recipe.
 
@@ -102,7 +90,8 @@ def calibrate(
     systems; by default it opens no file.
 
     Raises:
-        InvalidValue: a row measures nothing or cannot be priced, or a figure contradicts physics.
+        InvalidValue: a row measures nothing or cannot be priced, a figure contradicts physics,
+            rows contradict themselves or each other, or no fit explains them.
     """
     by_recipe: dict[RecipeKey, list[MeasuredFigure]] = {}
     for at, row in enumerate(rows, start=1):
@@ -264,6 +253,7 @@ def _fitted(
     """Fit the engine to the runs, starting from its shipped constants for this device and
     recipe.
     """
+    check_rows(runs)
     shipped = recipes.load_recipe(key, own=False)
     first = runs[0].resolved
     engine = as_measured(hardware_db.load_engine(key.engine, own=False), first.model, first.system)
@@ -286,14 +276,17 @@ def _fitted(
         ttft_scale=scales.ttft_scale * fit.ttft_scale,
         points=len({id(run.point) for run in runs if run.point.load != "batch"}),
     )
+    before_s = predicted(engine)
+    after_s = _priced(runs, replace(fit.engine, recipe=fitted), "predicted")
+    check_explained(runs, before_s, after_s)
     moved = {name: factors.get(name, 1.0) * by for name, by in fit.factors.items()}
     return RecipeCalibration(
         key=key,
         runs=tuple(runs),
         fit=fit,
         measured=MeasuredRecipe(fitted, moved, first.model.name, own=True),
-        before_s=predicted(engine),
-        after_s=_priced(runs, replace(fit.engine, recipe=fitted), "predicted"),
+        before_s=before_s,
+        after_s=after_s,
     )
 
 

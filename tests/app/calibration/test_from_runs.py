@@ -2,16 +2,30 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from app.calibration import from_runs
+from app.calibration.measured_figures import MeasuredFigure, check_explained
 from app.question.question import Question
 from app.scenario import points_file
+from app.scenario.points_row import parse
 from app.scenario.scenario import basis, resolve
 from genz_core.errors import InvalidValue, RidgelineError
 from tests.app.calibration.measured_runs import FACTS, SCENARIO, measured_runs
 
 pytestmark = pytest.mark.usefixtures("own_data")
+
+
+def figures_of(row: dict[str, str]) -> list[MeasuredFigure]:
+    """The measured figures of a row."""
+    point = parse(row)
+    resolved = points_file.resolved_of(point)
+    return [
+        MeasuredFigure(resolved, point, metric, float(row[column]))
+        for column, metric in from_runs.METRICS.items()
+        if column in row
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +104,57 @@ def test_each_recipe_of_a_file_is_calibrated_apart():
 def test_a_row_that_cannot_be_used_is_named(change: dict[str, str], words: str):
     with pytest.raises(RidgelineError, match=words):
         from_runs.calibrate([{**measured_runs(loads=("4",))[0], **change}])
+
+
+def test_milliseconds_in_columns_of_seconds_are_refused(own_data):
+    rows = [
+        row | {name: str(1e3 * float(row[name])) for name in row if name.startswith("measured_")}
+        for row in measured_runs(loads=("4", "32"))
+    ]
+    with pytest.raises(InvalidValue, match=r"at (4|32): .* times the prediction.*unit.*seconds"):
+        from_runs.calibrate(rows)
+    one = [*measured_runs(loads=("4",)), rows[1]]
+    with pytest.raises(InvalidValue, match=r"at 32: .* times the prediction"):
+        from_runs.calibrate(one)
+    first = [{name: row[name] for name in row if name != "measured_tpot_s"} for row in rows]
+    with pytest.raises(InvalidValue, match="the error after the fit is as large as before it"):
+        from_runs.calibrate(first)
+    assert not (own_data / "recipes.csv").exists()
+
+
+def test_a_first_token_that_waited_is_fitted():
+    """A queue of the run is in its TTFT; the steps still calibrate."""
+    assert from_runs.calibrate(measured_runs(ttft=12.0, loads=("4",)))
+
+
+def test_a_fit_that_explains_nothing_is_refused():
+    """A hundredth of a factor of three is nothing; near the measured figures, nothing is enough."""
+    rows = measured_runs(tpot=3.0, loads=("4",)) + measured_runs(tpot=3.0, loads=("5",))
+    figures = [figure for row in rows for figure in figures_of(row)]
+    measured = np.array([one.measured_s for one in figures])
+    wrong = measured * np.array([3.0, 3.0, 1 / 3.0, 1 / 3.0])
+    with pytest.raises(InvalidValue, match="no constants of the engine explain these 4 figures"):
+        check_explained(figures, wrong, wrong * 0.99)
+    check_explained(figures, wrong, measured)
+    near = measured * 1.05
+    check_explained(figures, near, near)
+
+
+def test_the_same_run_with_two_different_results_is_refused():
+    [row] = measured_runs(loads=("32",))
+    [slow] = measured_runs(tpot=2.5, loads=("32",))
+    with pytest.raises(InvalidValue, match="for the same deployment and load") as refusal:
+        from_runs.calibrate([{**row, "id": "monday"}, {**slow, "id": "friday"}])
+    assert "monday" in str(refusal.value) and "friday" in str(refusal.value)
+    [again] = measured_runs(tpot=1.3, loads=("32",))
+    assert from_runs.calibrate([row, again])
+
+
+def test_parts_of_a_static_batch_that_do_not_add_up_to_its_whole_are_refused():
+    row = {**FACTS, "batch": "4", "measured_prefill_s": "0.06", "measured_decode_step_s": "0.009"}
+    with pytest.raises(InvalidValue, match=r"E2E = TTFT \+ \(OSL - 1\) x TPOT"):
+        from_runs.calibrate([{**row, "measured_e2e_s": "1"}])
+    assert from_runs.calibrate([{**row, "measured_e2e_s": "9.3"}])
 
 
 @pytest.mark.parametrize("rows", [(), ("gpt2,h100",)], ids=["no rows", "no figure"])
