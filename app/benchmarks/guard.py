@@ -2,7 +2,8 @@
 
 Two judges: the prediction (a figure beyond the bad end of its interval at a level) and a baseline,
 another result of the same deployment and load (a figure worse than its own there by more than
-noise).  A run that fails a consistency check is judged by neither.  Noise is
+noise, or missing although the baseline has it).  A run that fails a consistency check is judged by
+neither.  Noise is
 the standard error of both means, for a percentile the range of ranks that chance explains, or the
 spread of repeated baselines; it is at least `tolerance`, an assumption about how much runs of one
 deployment differ.  A percentile with too few requests beyond it is not judged.  A result better
@@ -19,7 +20,7 @@ import numpy as np
 
 from app.answers.columns import COLUMNS
 from app.benchmarks import baseline as earlier_runs
-from app.benchmarks.comparison import Comparison, Point, Row, measured_figures
+from app.benchmarks.comparison import Comparison, Point, Row, measured_figures, rows_of
 from app.benchmarks.levels import quantile
 from genz_core.errors import InvalidValue
 from profilers.serving_results import Percentiles, ServingMeasurement
@@ -27,7 +28,7 @@ from profilers.serving_results import Percentiles, ServingMeasurement
 #: Assumed relative difference between runs of one deployment, unless given.
 TOLERANCE = 0.05
 Judge = Literal["prediction", "baseline"]
-Outcome = Literal["pass", "fail", "better"]
+Outcome = Literal["pass", "fail", "missing", "better"]
 _OUTCOMES: Mapping[str, Outcome] = {"inside": "pass", "worse": "fail", "better": "better"}
 
 
@@ -36,7 +37,8 @@ class Verdict:
     """A judgement on a figure.
 
     allowed: the worst value that passes, SI units.  reference: the prediction, or the baseline's
-    figure.
+    figure.  outcome "missing": the baseline has the figure and the result does not (`measured` is
+    NaN).
     """
 
     run: str
@@ -50,9 +52,14 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in words."""
+        column = COLUMNS[self.figure]
+        if self.outcome == "missing":
+            return (
+                f"{self.run}: {column.head} is missing, the baseline's is "
+                f"{column.words(self.reference)}"
+            )
         share = self.measured / self.reference - 1.0
         against = "predicted" if self.judge == "prediction" else "the baseline's"
-        column = COLUMNS[self.figure]
         words = (
             f"{self.run}: {column.head} {column.words(self.measured)}, "
             f"{against} {column.words(self.reference)} ({share:+.1%})"
@@ -83,7 +90,7 @@ class Guarded:
 
     @property
     def failed(self) -> tuple[Verdict, ...]:
-        return tuple(one for one in self.verdicts if one.outcome == "fail")
+        return tuple(one for one in self.verdicts if one.outcome in ("fail", "missing"))
 
     @property
     def better(self) -> tuple[Verdict, ...]:
@@ -98,7 +105,10 @@ class Guarded:
         """The outcome in words."""
         judged = len(self.verdicts)
         if self.failed:
-            return f"failed: {len(self.failed)} of {judged} figures are worse than they should be"
+            return (
+                f"failed: {len(self.failed)} of {judged} figures are worse than they should be or "
+                "missing"
+            )
         also = f", {len(self.better)} of them better than expected" if self.better else ""
         return f"passed: {judged} figures are no worse than they should be{also}"
 
@@ -172,7 +182,7 @@ def _by_baseline(
 ) -> list[Verdict]:
     """Verdicts on the figures that earlier runs of the same deployment and load also have."""
     found = []
-    for row in point.rows:
+    for row in (*point.rows, *_missing(point, same)):
         earlier = [
             (one, value)
             for one in same
@@ -188,6 +198,13 @@ def _by_baseline(
     return found
 
 
+def _missing(point: Point, same: Sequence[ServingMeasurement]) -> tuple[Row, ...]:
+    """Rows without a measured value of the figures that every baseline has and the result lacks."""
+    every = [list(measured_figures(one)) for one in same]
+    shared = [name for name in every[0] if all(name in one for one in every)] if every else []
+    return rows_of({name: math.nan for name in shared if point.row(name) is None}, {})
+
+
 def _against(run: str, row: Row, reference: float, noise: float) -> Verdict:
     """The verdict on a figure that may be worse than its reference by a given share."""
     worst = reference / (1.0 + noise) if row.is_rate else reference * (1.0 + noise)
@@ -195,6 +212,8 @@ def _against(run: str, row: Row, reference: float, noise: float) -> Verdict:
     worse = row.measured < worst if row.is_rate else row.measured > worst
     better = row.measured > best if row.is_rate else row.measured < best
     outcome: Outcome = "fail" if worse else "better" if better else "pass"
+    if math.isnan(row.measured):
+        outcome = "missing"
     return Verdict(run, row.figure, "baseline", outcome, row.measured, reference, worst)
 
 

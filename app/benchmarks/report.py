@@ -87,6 +87,8 @@ def _parts(point: Point) -> list[Spent]:
         row = point.row(f"{name}_mean_s") or point.row(f"{name}_p50_s")
         if row is None or not times:
             continue
+        if row.figure.endswith("_p50_s"):
+            part = f"{part}, by the median"
         best = best_known(point.deployment, f"{name}_s")
         found.append(
             Spent(

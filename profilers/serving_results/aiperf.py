@@ -101,7 +101,7 @@ def _latencies(metrics: Document) -> dict[str, Percentiles]:
 
 
 def _mean(metrics: Document, name: str) -> float | None:
-    return fields.positive(fields.first(metrics.get(name), ("avg", "value")))
+    return fields.figure(fields.first(metrics.get(name), ("avg", "value")))
 
 
 def _phase(config: Document) -> Document:
@@ -121,7 +121,7 @@ def _load(metrics: Document, config: Document) -> MeasuredLoad:
         fields.deep(phase, ("arrival_pattern", "request_rate_mode"))
         or fields.first(phase, ("type",))
     )
-    completed = _mean(metrics, "request_count")
+    completed = fields.positive(_mean(metrics, "request_count"))
     asked = fields.count(fields.deep(phase, ("request_count", "requests")))
     failed = fields.at(metrics, "error_request_count", "avg")
     return MeasuredLoad(

@@ -53,8 +53,8 @@ def statistics(record: Document) -> dict[str, Percentiles]:
     found: dict[str, dict[str, float]] = {}
     for key, raw in record.items():
         match = _STATISTIC.fullmatch(key) if isinstance(key, str) else None
-        value = fields.number(raw) if match else None
-        if match and value is not None and value >= 0:
+        value = fields.figure(raw) if match else None
+        if match and value is not None:
             entry = found.setdefault(_LATENCY[match[2]], {})
             entry[match[1]] = value * _UNIT[match[3]]
     return {name: spread for name, entry in found.items() if (spread := percentiles(entry))}
@@ -82,14 +82,14 @@ def load(record: Document) -> MeasuredLoad:
     """The load that a record states."""
     failed = fields.count(record.get("failed"))
     return MeasuredLoad(
-        concurrency=fields.positive(record.get("max_concurrency")),
-        concurrency_mean=fields.positive(record.get("concurrency")),
+        concurrency=fields.figure(record.get("max_concurrency")),
+        concurrency_mean=fields.figure(record.get("concurrency")),
         rate=_rate(record.get("request_rate")),
         burstiness=fields.positive(record.get("burstiness")),
         requests=fields.count(fields.first(record, ("num_prompts", "total_requests"))),
         completed=fields.count(record.get("completed")),
         errors=failed if failed is not None else _errors(record.get("errors")),
-        duration_s=fields.positive(record.get("duration")),
+        duration_s=fields.figure(record.get("duration")),
         dataset=fields.text(record.get("dataset_name")),
     )
 
@@ -110,7 +110,7 @@ def lengths(record: Document, requests: pd.DataFrame | None) -> Lengths:
     completed = fields.count(record.get("completed"))
     sides = {}
     for side, total in (("isl", "total_input_tokens"), ("osl", "total_output_tokens")):
-        mean = fields.ratio(fields.positive(record.get(total)), completed)
+        mean = fields.ratio(fields.figure(record.get(total)) or None, completed)
         spread = Percentiles()
         if requests is not None:
             spread = distribution(requests.loc[requests["ok"], side])
@@ -133,12 +133,12 @@ def throughput(record: Document) -> Throughput:
     duration = fields.positive(record.get("duration"))
 
     def rate(names: tuple[str, ...], total: str) -> float | None:
-        stated = fields.positive(fields.first(record, names))
+        stated = fields.figure(fields.first(record, names))
         return stated or fields.ratio(fields.positive(record.get(total)), duration)
 
     given = rate(("input_throughput",), "total_input_tokens")
     made = rate(("output_throughput",), "total_output_tokens")
-    total = fields.positive(fields.first(record, ("total_token_throughput", "total_throughput")))
+    total = fields.figure(fields.first(record, ("total_token_throughput", "total_throughput")))
     if total is None and given is not None and made is not None:
         total = given + made
     return Throughput(rate(("request_throughput",), "completed"), given, made, total)

@@ -27,13 +27,20 @@ def number(value: Any) -> float | None:
 
 def number_or_infinity(value: Any) -> float | None:
     """A number that may be infinite or written as a text; None for NaN and anything else."""
+    found = figure(value)
+    return None if found is None or math.isnan(found) else found
+
+
+def figure(value: Any) -> float | None:
+    """A measured figure as it is written, NaN and infinity included, also as a text; None for
+    anything else.  `impossible.without_impossible` leaves out what cannot be, and says so.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        found = float(value.replace(",", "") if isinstance(value, str) else value)
+        return float(value.replace(",", "") if isinstance(value, str) else value)
     except (ValueError, OverflowError):
         return None
-    return None if math.isnan(found) else found
 
 
 def positive(value: Any) -> float | None:

@@ -100,7 +100,7 @@ def _successful(metrics: Document, name: str) -> Document:
 
 
 def _mean(metrics: Document, name: str) -> float | None:
-    return fields.positive(_successful(metrics, name).get("mean"))
+    return fields.figure(_successful(metrics, name).get("mean"))
 
 
 def _latencies(metrics: Document) -> dict[str, Percentiles]:

@@ -75,7 +75,7 @@ def read_document(report: Document) -> list[ServingMeasurement]:
         lengths=Lengths(_length(answered, "prompt"), _length(answered, "output")),
         throughput=Throughput(
             *(
-                fields.positive(rates.get(f"{name}_per_sec"))
+                fields.figure(rates.get(f"{name}_per_sec"))
                 for name in ("requests", "input_tokens", "output_tokens", "total_tokens")
             )
         ),

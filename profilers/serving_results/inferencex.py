@@ -103,7 +103,7 @@ def _rates(run: Document, devices: int | None, pools: tuple[int, int] | None) ->
     """
     sides = pools or (devices or 0, devices or 0)
     values = [
-        fields.scaled(fields.positive(run.get(name)), float(gpus)) or None
+        fields.scaled(fields.figure(run.get(name)), float(gpus)) or None
         for name, gpus in (
             ("input_tput_per_gpu", sides[0]),
             ("output_tput_per_gpu", sides[1]),

@@ -93,7 +93,7 @@ def _rates(source: Document) -> Throughput:
         entry = source.get(new, source.get(old))
         if isinstance(entry, dict) and "mean" in entry:
             entry = entry["mean"]
-        values.append(fields.positive(entry))
+        values.append(fields.figure(entry))
     return Throughput(*values)
 
 

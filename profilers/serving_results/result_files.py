@@ -34,6 +34,7 @@ from profilers.serving_results import (
 )
 from profilers.serving_results.documents import Content
 from profilers.serving_results.file_name import with_name
+from profilers.serving_results.impossible import without_impossible
 from profilers.serving_results.measurement import ServingMeasurement
 from profilers.serving_results.refusals import refusal_of, refusal_of_text
 
@@ -224,7 +225,7 @@ def _read(content: Content) -> list[ServingMeasurement]:
     chosen = _named(content)
     if chosen is None:
         raise ReportError(_unknown(content))
-    found = chosen.read(content)
+    found = [without_impossible(entry) for entry in chosen.read(content)]
     if not any(map(_has_figures, found)):
         failed = max((entry.load.errors or 0 for entry in found), default=0)
         why = f": all {failed:,} requests failed" if failed else ""

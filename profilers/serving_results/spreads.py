@@ -49,7 +49,7 @@ def spread(document: Any, unit: float = 1.0) -> Percentiles:
         return Percentiles()
     at = _percents(document, unit)
     found = {
-        name: fields.scaled(fields.number(fields.first(document, words)), unit)
+        name: fields.scaled(fields.figure(fields.first(document, words)), unit)
         for name, words in (
             ("mean", _MEAN), ("std", _STD), ("minimum", _LEAST), ("maximum", _GREATEST),
         )
@@ -65,7 +65,7 @@ def _percents(document: Mapping[str, Any], unit: float) -> dict[float, float]:
     for source in (document, fields.mapping(inner)):
         for name, raw in source.items():
             percent = 50.0 if name == "median" else percent_of(str(name))
-            value = fields.number(raw) if percent is not None else None
+            value = fields.figure(raw) if percent is not None else None
             if percent is not None and value is not None:
                 at[percent] = value * unit
     return dict(sorted(at.items()))

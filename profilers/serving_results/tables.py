@@ -120,7 +120,7 @@ def _of_own(row: Document) -> ServingMeasurement:
         lengths=_lengths(row),
         throughput=Throughput(
             *(
-                fields.positive(row.get(f"{name}_per_s"))
+                fields.figure(row.get(f"{name}_per_s"))
                 for name in ("requests", "input_tokens", "output_tokens", "total_tokens")
             )
         ),
@@ -150,20 +150,20 @@ def _subject(row: Document) -> Subject:
 def _load(row: Document) -> MeasuredLoad:
     rate = fields.number_or_infinity(row.get("rate"))
     return MeasuredLoad(
-        concurrency=fields.positive(row.get("concurrency")),
-        concurrency_mean=fields.positive(row.get("concurrency_mean")),
+        concurrency=fields.figure(row.get("concurrency")),
+        concurrency_mean=fields.figure(row.get("concurrency_mean")),
         rate=rate if rate and rate > 0 else None,
         rate_achieved=fields.positive(row.get("rate_achieved")),
         burstiness=fields.number_or_infinity(row.get("burstiness")),
         requests=fields.count(row.get("requests")),
         completed=fields.count(row.get("completed")),
         errors=fields.count(row.get("errors")),
-        duration_s=fields.positive(row.get("duration_s")),
+        duration_s=fields.figure(row.get("duration_s")),
     )
 
 
 def _lengths(row: Document) -> Lengths:
-    isl, osl = (fields.positive(row.get(name)) for name in ("isl", "osl"))
+    isl, osl = (fields.figure(row.get(name)) or None for name in ("isl", "osl"))
     return Lengths(
         Percentiles(isl),
         Percentiles(osl),
@@ -176,7 +176,7 @@ def _latencies(row: Document) -> dict[str, Percentiles]:
     found: dict[str, dict[str, float]] = {}
     for name, raw in row.items():
         match = _STATISTIC.fullmatch(str(name))
-        value = fields.number(raw) if match else None
+        value = fields.figure(raw) if match else None
         if match and value is not None:
             found.setdefault(f"{match[1]}_s", {})[match[2]] = value * _UNITS[match[3]]
     return {name: spread for name, e in found.items() if (spread := bench_record.percentiles(e))}

@@ -68,10 +68,10 @@ def _measurement(report: Document) -> ServingMeasurement:
             Percentiles(fields.positive(requests.get("avg_output_length"))),
         ),
         throughput=Throughput(
-            fields.positive(performance.get("request_throughput_req_s")),
+            fields.figure(performance.get("request_throughput_req_s")),
             None,
-            fields.positive(output),
-            fields.positive(performance.get("system_total_throughput_tok_s")),
+            fields.figure(output),
+            fields.figure(performance.get("system_total_throughput_tok_s")),
         ),
         definitions=_DEFINITIONS,
     ).with_latencies(_latencies(report))

@@ -66,10 +66,10 @@ def read_throughput(content: Content) -> list[ServingMeasurement]:
         ),
         lengths=Lengths(Percentiles(isl), Percentiles(osl)),
         throughput=Throughput(
-            fields.positive(record.get("requests_per_second")),
+            fields.figure(record.get("requests_per_second")),
             fields.ratio(given, seconds),
             fields.ratio(made, seconds),
-            fields.positive(record.get("tokens_per_second")),
+            fields.figure(record.get("tokens_per_second")),
         ),
         notes=notes,
     )

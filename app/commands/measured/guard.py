@@ -9,6 +9,9 @@ from app.commands import options as opt
 from app.commands.exit_codes import FAILED
 from app.commands.question_options import Extra, Given, of_verb
 
+#: First word of the line of a figure that fails, by its outcome.
+_PREFIX = {"fail": "worse", "missing": "missing"}
+
 
 @of_verb("guard")
 def guard(
@@ -22,13 +25,15 @@ def guard(
     ] = None,
     json: opt.Json = False,
 ) -> None:
-    """Check a benchmark result: exit with 1 if it is worse than predicted or than a baseline."""
+    """Check a benchmark result: exit with 1 if it is worse than predicted or than a baseline, or
+    lacks a figure of the baseline.
+    """
     from app.benchmarks import document
     from app.benchmarks.file_comparison import judged
 
     guarded, compared = judged(files, given.ask("guard"), level, tolerance, baseline or ())
     words = [
-        *(f"worse: {verdict.sentence}" for verdict in guarded.failed),
+        *(f"{_PREFIX[verdict.outcome]}: {verdict.sentence}" for verdict in guarded.failed),
         *(f"better: {verdict.sentence}" for verdict in guarded.better),
         *(f"note: {note}" for note in (*guarded.unjudged, *document.noted(compared))),
         *(f"taken: {assumed}" for assumed in document.assumptions(compared)),

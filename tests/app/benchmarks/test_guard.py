@@ -166,3 +166,22 @@ def test_a_percentile_is_judged_by_the_rank_that_chance_may_give_it(read):
     late = compared(read({**few, "p90_ttft_ms": 107.0, "p99_ttft_ms": 200.0}), given={})
     of = {one.figure: one for one in guard(late, [read(few)]).verdicts}
     assert of["ttft_p90_s"].outcome == "pass" and "ttft_p99_s" not in of
+
+
+@pytest.mark.parametrize("value", [-5.0, float("nan"), None])
+def test_a_figure_of_the_baseline_that_is_gone_fails(ridgeline, result, value):
+    broken = result({**RUN, "mean_ttft_ms": value}, "broken.json")
+    outcome = ridgeline("guard", broken, "--baseline", result(RUN, "kept.json"))
+    assert outcome.exit_code == 1
+    assert "missing: broken.json" in outcome.stdout
+    assert "TTFT mean is missing, the baseline's is 90.0 ms" in outcome.stdout
+    assert ("figures that cannot be" in outcome.stdout) is (value is not None)
+    document = json.loads(ridgeline("guard", broken, "--baseline", broken, "--json").stdout)
+    assert document["passed"] and "ttft_mean_s" not in {v["figure"] for v in document["verdicts"]}
+
+
+def test_a_missing_figure_has_no_measured_value_in_the_document(ridgeline, result):
+    broken, kept = result({**RUN, "mean_tpot_ms": -1.0}, "broken.json"), result(RUN, "kept.json")
+    document = json.loads(ridgeline("guard", broken, "--baseline", kept, "--json").stdout)
+    [gone] = [one for one in document["verdicts"] if one["outcome"] == "missing"]
+    assert (gone["figure"], gone["measured"]) == ("tpot_mean_s", None)

@@ -150,3 +150,45 @@ def test_what_is_no_result_is_refused_in_a_sentence(
     path.write_text(content)
     with pytest.raises(ReportError, match=words):
         read_results(path)
+
+
+@pytest.mark.parametrize("value, words", [
+    (-5.0, "mean TTFT -0.005 s"), (float("nan"), "mean TTFT nan s"),
+    (float("inf"), "mean TTFT inf s"), ("-5", "mean TTFT -0.005 s"),
+])  # fmt: skip
+def test_a_figure_that_cannot_be_is_left_out_and_named(
+    tmp_path: Path, value: Any, words: str
+) -> None:
+    [found] = read(tmp_path, {**VLLM, "mean_ttft_ms": value})
+    assert found.ttft_s.mean is None and found.ttft_s.p50 == pytest.approx(0.1)
+    assert found.notes == (f"figures that cannot be are left out: {words}",)
+
+
+def test_rates_loads_and_lengths_that_cannot_be_are_named_too(tmp_path: Path) -> None:
+    [found] = read(
+        tmp_path,
+        {**VLLM, "output_throughput": -1.2, "duration": float("nan"), "max_concurrency": -2,
+         "total_input_tokens": -300, "p90_tpot_ms": -30.0},
+    )  # fmt: skip
+    [note] = found.notes
+    assert note.partition(": ")[2].split(", ") == [
+        "p90 TPOT -0.03 s", "mean ISL -100 tokens", "output_tokens_per_s -1.2", "concurrency -2",
+        "duration_s nan",
+    ]  # fmt: skip
+    assert found.throughput.output_tokens_per_s is None and found.load.duration_s is None
+    assert found.load.concurrency is None and not found.lengths.isl
+
+
+def test_zeros_and_nulls_state_nothing_and_are_not_noted(tmp_path: Path) -> None:
+    [found] = read(
+        tmp_path, {**VLLM, "mean_tpot_ms": 0.0, "p90_tpot_ms": 0.0, "max_concurrency": None,
+                   "output_throughput": None, "request_throughput": 0.0},
+    )  # fmt: skip
+    assert not found.tpot_s and not found.notes
+    assert found.throughput.requests_per_s == pytest.approx(0.3)
+
+
+def test_a_file_with_impossible_figures_only_holds_none(tmp_path: Path) -> None:
+    record = {name: VLLM[name] for name in ("duration", "completed")} | {"mean_ttft_ms": -1.0}
+    with pytest.raises(ReportError, match="no measured figure"):
+        read(tmp_path, {**record, "completed": 0})

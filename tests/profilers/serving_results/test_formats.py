@@ -402,6 +402,22 @@ def test_a_plain_table_needs_few_columns(read_text: Read) -> None:
     )
 
 
+def test_a_plain_table_says_which_of_its_figures_cannot_be(read_text: Read) -> None:
+    [found] = read_text("concurrency,isl,osl,ttft_mean_s,tpot_mean_ms\n-16,1024,256,0.06,nan\n")
+    assert found.load.concurrency is None and not found.tpot_s
+    assert found.notes == ("figures that cannot be are left out: mean TPOT nan s, concurrency -16",)
+
+
+def test_statistics_of_other_tools_that_cannot_be_are_named(read_text: Read, results) -> None:
+    record = json.loads((results / "aiperf" / "profile_export_aiperf.json").read_text())
+    record["time_to_first_token"]["p99"] = -1.0
+    record["output_token_throughput"]["avg"] = math.nan
+    [found] = read_text(json.dumps(record))
+    assert 99.0 not in found.ttft_s.at and found.throughput.output_tokens_per_s is None
+    note = found.notes[-1]
+    assert "p99 TTFT -0.001 s" in note and "output_tokens_per_s nan" in note
+
+
 def test_a_file_name_fills_what_the_record_leaves_out(read_text: Read) -> None:
     record = '{"elapsed_time": 10.0, "num_requests": 4, "total_num_tokens": 400, ' \
         '"requests_per_second": 0.4, "tokens_per_second": 40.0}'  # fmt: skip
