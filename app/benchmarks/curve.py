@@ -40,11 +40,10 @@ class Group:
         """Lengths and deployment in words."""
         one = self.points[0].deployment
         resolved = one.priced()
-        s, load = resolved.scenario, one.load
-        devices = sum(devices_of(s))
+        devices = sum(devices_of(resolved.scenario))
         return (
             f"{resolved.model.name} on {devices} x {resolved.system.slug}, "
-            f"{resolved.engine.name}, {load.isl:,.0f}/{load.osl:,.0f} tokens"
+            f"{resolved.engine.name}, {one.load.length_words}"
         )
 
 

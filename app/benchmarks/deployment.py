@@ -348,13 +348,12 @@ def _load_differences(
 
 
 def _loads_of_file(measurement: ServingMeasurement) -> dict[str, list[float]]:
-    """The numbers that the file states for each part of its load: asked for, counted and nominal;
-    the first is shown.
+    """The numbers that the file states for each part of its load, as a question asks for them; the
+    first is shown.
     """
     load, lengths, filed = measurement.load, measurement.lengths, load_of(measurement, {})
     users = [load.concurrency, filed.users] if load.concurrency else []
-    isl = (lengths.isl_asked, lengths.isl.typical, filed.isl)
-    osl = (lengths.osl_asked, lengths.osl.typical, filed.osl)
+    isl, osl = (lengths.isl_asked, filed.isl), (lengths.osl_asked, filed.osl)
     known: dict[str, Iterable[float | None]] = {
         "concurrency": users, "rate": [load.rate], "isl": isl, "osl": osl,
     }  # fmt: skip

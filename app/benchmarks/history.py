@@ -53,7 +53,7 @@ def _measurement(one: Deployment, file: str, given: Mapping[str, Any]) -> Measur
     words = json.dumps({name: value for name, value in given.items() if value})
     facts = {FILE: file, GIVEN_FACT: words, "tool": one.measurement.subject.tool}
     found = listed(one.measurement, facts)
-    workload = Workload(max(round(load.users), 1), max(load.isl, 1), max(load.osl, 1))
+    workload = Workload(*(max(round(n), 1) for n in (load.users, load.mean_isl, load.mean_osl)))
     if resolved is None:
         return replace(found, workload=workload)
     model, engine = resolved.model.name, resolved.engine.name

@@ -131,7 +131,7 @@ def _load(one: Deployment) -> list[Known]:
             )
         )
     if load.isl or load.osl:
-        value = f"{load.isl:,.0f} in, {load.osl:,.0f} out"
+        value = f"{load.mean_isl:,.0f} in, {load.mean_osl:,.0f} out"
         spread = one.measurement.lengths
         counted = bool(spread.isl.typical or spread.osl.typical)
         words = "the lengths of its requests" if counted else "the lengths that were asked for"

@@ -19,13 +19,20 @@ _FULL = 0.8
 class RunLoad(Load):
     """The load that was sent, in the terms of a question.
 
-    isl, osl: nominal, in whole tokens, 0 where unknown; without a `length_ratio`, lengths varied
-    around them.  concurrency: users of a closed loop, or sequences of a batch; 0 for a rate.
+    isl, osl: nominal, in whole tokens, 0 where unknown: the longest where lengths have a
+    `length_ratio`, otherwise their mean.
+    mean_isl, mean_osl: what was served, in tokens, 0 where unknown.
+    longest: prompt and answer [tokens] that the file or the user states as the longest, 0 where
+    neither does.
+    concurrency: users of a closed loop, or sequences of a batch; 0 for a rate.
     requests: of the whole run, 0 where unknown.  context: tokens cached before.
     why: reason for choosing concurrency or rate, in words; inferred: the file states it only
     indirectly.
     """
 
+    mean_isl: float = 0.0
+    mean_osl: float = 0.0
+    longest: tuple[float, float] = (0.0, 0.0)
     context: float = 0.0
     why: str = ""
     inferred: bool = False
@@ -46,36 +53,36 @@ class RunLoad(Load):
 
     @property
     def words(self) -> str:
-        """ "concurrency 8, 1024/128 tokens"."""
-        lengths = f"{self.isl:,.0f}/{self.osl:,.0f} tokens"
-        if not self.isl or not self.osl:
-            lengths = f"{self.isl or self.osl:,.0f} tokens"
+        """ "concurrency 8, 1,024/128 tokens"."""
         if self.rate:
-            return f"{quantities.request_rate(self.rate)}, {lengths}"
-        return f"concurrency {self.users:g}, {lengths}"
+            return f"{quantities.request_rate(self.rate)}, {self.length_words}"
+        return f"concurrency {self.users:g}, {self.length_words}"
 
     @property
-    def mean_isl(self) -> float:
-        return self.isl * self._mean
-
-    @property
-    def mean_osl(self) -> float:
-        return self.osl * self._mean
-
-    @property
-    def _mean(self) -> float:
-        """Mean length over nominal length."""
-        return 1.0 if self.length_ratio is None else (1.0 + self.length_ratio) / 2.0
+    def length_words(self) -> str:
+        """Mean lengths that were served, and their range where it is stated: "509/534 tokens (1/1
+        to 1,024/1,024)".
+        """
+        mean = f"{_pair(self.mean_isl, self.mean_osl)} tokens"
+        if self.length_ratio is None or self.length_ratio == 1.0 or not all(self.longest):
+            return mean
+        shortest = (max(one * self.length_ratio, 1.0) for one in self.longest)
+        return f"{mean} ({_pair(*shortest)} to {_pair(*self.longest)})"
 
     def document(self) -> dict[str, Any]:
         """The load as `ridgeline compare --json` prints it."""
         return {name: getattr(self, name) for name in _STATED}
 
 
+def _pair(isl: float, osl: float) -> str:
+    """Lengths of a prompt and of its answer, or the known one of them."""
+    return f"{isl:,.0f}/{osl:,.0f}" if isl and osl else f"{isl or osl:,.0f}"
+
+
 #: Fields of a load's document.
 _STATED = (
-    "concurrency", "rate", "burstiness", "waves", "isl", "osl", "length_ratio", "context",
-    "requests", "why",
+    "concurrency", "rate", "burstiness", "waves", "isl", "osl", "length_ratio", "mean_isl",
+    "mean_osl", "context", "requests", "why",
 )  # fmt: skip
 
 
@@ -84,13 +91,18 @@ def load_of(measurement: ServingMeasurement, given: Mapping[str, Any]) -> RunLoa
 
     given: some of concurrency, rate, isl, osl and length_ratio.
     """
-    isl, osl, ratio = _lengths(measurement, given)
+    ratio = _length_ratio(measurement, given)
+    over_mean = 1.0 if ratio is None else 2.0 / (1.0 + ratio)
+    isl, osl = (_nominal(measurement, given, name, over_mean) for name in ("isl", "osl"))
     load = {"concurrency": 0.0, "rate": 0.0, **_kind(measurement, given)}
     return RunLoad(
         **load,
-        isl=isl,
-        osl=osl,
+        isl=round(isl),
+        osl=round(osl),
         length_ratio=ratio,
+        mean_isl=isl / over_mean,
+        mean_osl=osl / over_mean,
+        longest=_longest(measurement, given),
         requests=measurement.load.completed or measurement.load.requests or 0,
         context=measurement.lengths.context or 0.0,
     )
@@ -164,24 +176,33 @@ def _is_full(measurement: ServingMeasurement, users: float) -> bool:
     return open_requests is None or open_requests >= _FULL * users
 
 
-def _lengths(
-    measurement: ServingMeasurement, given: Mapping[str, Any]
-) -> tuple[int, int, float | None]:
-    """Nominal ISL and OSL, and the length ratio; 0 for an unknown length, None for an unknown
-    ratio.
+def _longest(measurement: ServingMeasurement, given: Mapping[str, Any]) -> tuple[float, float]:
+    """The stated prompt and answer of a run whose lengths vary below them, 0 where not stated."""
+    asked = measurement.lengths
+    return given.get("isl") or asked.isl_asked or 0.0, given.get("osl") or asked.osl_asked or 0.0
 
-    Nominal lengths are those whose mean the run had, where the file states both.
+
+def _length_ratio(measurement: ServingMeasurement, given: Mapping[str, Any]) -> float | None:
+    """Shortest over longest length, None where it is unknown."""
+    lengths = measurement.lengths
+    asked = (lengths.isl_asked, lengths.osl_asked)
+    ratio: float | None = given.get("length_ratio")
+    if ratio is None and lengths.length_ratio is not None and all(asked):
+        least = 1.0 / max(*(side or 1.0 for side in asked), 2.0)
+        ratio = min(max(lengths.length_ratio, least), 1.0)
+    return ratio
+
+
+def _nominal(
+    measurement: ServingMeasurement, given: Mapping[str, Any], name: str, over_mean: float
+) -> float:
+    """ISL or OSL that a question asks for, 0 where it is unknown.
+
+    Of a file with the counted lengths, it is the one whose mean was served.  over_mean: nominal
+    over mean length.
     """
     lengths = measurement.lengths
-    asked = {"isl": lengths.isl_asked, "osl": lengths.osl_asked}
-    real = {"isl": lengths.isl.typical, "osl": lengths.osl.typical}
-    ratio: float | None = given.get("length_ratio")
-    if ratio is None and lengths.length_ratio is not None and all(asked.values()):
-        least = 1.0 / max(*(side or 1.0 for side in asked.values()), 2.0)
-        ratio = min(max(lengths.length_ratio, least), 1.0)
-    sides = {}
-    for name in ("isl", "osl"):
-        mean = real[name]
-        nominal = mean * 2.0 / (1.0 + (1.0 if ratio is None else ratio)) if mean else asked[name]
-        sides[name] = round(given.get(name) or nominal or 0.0)
-    return sides["isl"], sides["osl"], ratio
+    counted = {"isl": lengths.isl, "osl": lengths.osl}[name].typical
+    asked = {"isl": lengths.isl_asked, "osl": lengths.osl_asked}[name]
+    nominal = counted * over_mean if counted else asked
+    return float(given.get(name) or nominal or 0.0)

@@ -121,6 +121,31 @@ def test_nominal_lengths_have_the_mean_that_the_run_had():
         assert load.mean_osl == pytest.approx(measurement.lengths.osl.mean, rel=0.01)
 
 
+def test_a_run_is_labelled_with_the_mean_lengths_that_were_served():
+    """The file counts 152,612 tokens in and 160,347 out in 300 requests, drawn from 1 to 1,024."""
+    for measurement in read_results(f"{FIXTURES}/sglang/llama_405b_online_output.jsonl"):
+        load, lengths = load_of(measurement, {}), measurement.lengths
+        assert load.mean_isl == pytest.approx(lengths.isl.mean, rel=1e-9)
+        assert f"{lengths.isl.mean:,.0f}/{lengths.osl.mean:,.0f} tokens" in load.words
+        assert ("(1/1 to 1,024/1,024)" in load.words) == (measurement.load.dataset == "random")
+        assert load.document()["mean_osl"] == pytest.approx(lengths.osl.mean, rel=1e-9)
+
+
+def test_lengths_without_a_stated_range_are_labelled_alone(read):
+    assert load_of(read(RUN), {}).words == "concurrency 8, 1,024/1,024 tokens"
+    given = {"isl": 1024, "osl": 128, "length_ratio": 0.5}
+    assert load_of(read(RUN), given).words == "concurrency 8, 768/96 tokens (512/64 to 1,024/128)"
+    assert load_of(read(RUN), {**given, "length_ratio": 1.0}).words.endswith("1,024/128 tokens")
+
+
+def test_the_mean_given_as_the_longest_length_is_a_difference():
+    [first, *_] = read_results(f"{FIXTURES}/sglang/llama_405b_online_output.jsonl")
+    known = {"model": "meta-llama/Llama-3.1-405B", "system": "h200", "tp": 8}
+    assert not deployment(first, {**known, "isl": 1024}).differences
+    [difference] = deployment(first, {**known, "isl": 509}).differences
+    assert "the scenario says 509, what ran 1,024" in str(difference)
+
+
 def test_two_loads_or_another_word_are_refused(read):
     with pytest.raises(InvalidValue, match="one of them"):
         deployment(read(RUN), {**HARDWARE, "rate": 1.0, "concurrency": 2})
