@@ -53,10 +53,13 @@ def _summary(comparison: Comparison) -> Iterator[Finding]:
         return
     counts = {place: sum(row.place == place for row in judged) for place in ("inside", "worse")}
     faster = len(judged) - sum(counts.values())
+    without = sum(row.place == "not validated" for row in rows)
+    unpredicted = sum(row.place == "not predicted" for row in rows)
     yield Finding(
         "summary",
-        f"{counts['inside']} of {len(judged)} figures lie inside their "
-        f"{comparison.level * 100:g} % interval; worse: {counts['worse']}, better: {faster}.",
+        f"{counts['inside']} of {len(judged)} figures with an interval lie inside their "
+        f"{comparison.level * 100:g} % interval; worse: {counts['worse']}, better: {faster}. "
+        f"Predicted without an interval: {without}; not predicted: {unpredicted}.",
     )
 
 

@@ -1,5 +1,6 @@
 """Where the time of a measured request goes, against bound, prediction and the best known run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -76,28 +77,48 @@ def _latency(one: Predicted) -> Ranged:
 
 
 def _parts(point: Point) -> list[Spent]:
-    """The parts of a request: its first token, and all further tokens."""
+    """The parts of a request: its first token, and all further tokens.
+
+    Of a run that states only one of them and E2E, the other is the rest of E2E.
+    """
+    phase = point.measurement.phase
     lengths = point.measurement.lengths.osl.typical or point.deployment.load.mean_osl
-    gaps = max(float(lengths or 0.0) - 1.0, 0.0)
+    gaps = 1.0 if phase else max(float(lengths or 0.0) - 1.0, 0.0)
+    times = {"ttft": 1.0, "tpot": gaps}
+    rows = {name: point.row(f"{name}_mean_s") or point.row(f"{name}_p50_s") for name in times}
+    measured = {name: row.measured * times[name] for name, row in rows.items() if row}
+    whole, words = point.row("e2e_mean_s"), dict(_PARTS)
+    if whole and gaps and len(measured) == 1:
+        [(known, seconds)] = measured.items()
+        [rest] = set(times) - {known}
+        measured[rest] = whole.measured - seconds
+        if row := rows[known]:
+            words[rest] += f" ({whole.column.head} less {row.column.head})"
     found = []
-    for name, part, times in (
-        ("ttft", "the first token", 1.0),
-        ("tpot", "all further tokens", gaps if not point.measurement.phase else 1.0),
-    ):
-        row = point.row(f"{name}_mean_s") or point.row(f"{name}_p50_s")
-        if row is None or not times:
+    for name, part in words.items():
+        if not measured.get(name, 0.0) > 0.0:
             continue
-        if row.figure.endswith("_p50_s"):
+        row, often = rows[name], times[name]
+        one = row.predicted if row else _predicted(point, f"{name}_mean_s")
+        if row and row.figure.endswith("_p50_s"):
             part = f"{part}, by the median"
         best = best_known(point.deployment, f"{name}_s")
         found.append(
             Spent(
-                part, row.measured * times, row.predicted.bound * times,
-                row.predicted.value * times, best.seconds * times if best else float("nan"),
-                best.run if best else "",
+                part, measured[name], one.bound * often, one.value * often,
+                best.seconds * often if best else math.nan, best.run if best else "",
             )
         )  # fmt: skip
     return found
+
+
+_PARTS = {"ttft": "the first token", "tpot": "all further tokens"}
+
+
+def _predicted(point: Point, figure: str) -> Predicted:
+    """A figure of a run as it is predicted, whether or not it was measured."""
+    figures = point.prediction.figures if point.prediction else {}
+    return figures.get(figure, Predicted(math.nan))
 
 
 def best_known(one: Deployment, figure: str) -> Best | None:

@@ -59,6 +59,22 @@ def curve(
     return figure
 
 
+def marks(predicted: Curve, points: Points, best: Points, name: str) -> frozenset[str]:
+    """What a curve draws beside its line and its measured points, of "band", "bound", "cross",
+    "red" and "diamond".  predicted, points, best, name: as of `curve`.
+    """
+    columns, places = predicted.columns, {point["place"] for point in points}
+    ends = zip(columns[f"{name}_low"], columns[f"{name}_high"], strict=True)
+    drawn = {
+        "band": any(all(map(math.isfinite, pair)) for pair in ends),
+        "bound": any(map(math.isfinite, columns[f"{name}_bound"])),
+        "cross": "below bound" in places,
+        "red": not places.isdisjoint(_BAD),
+        "diamond": bool(best),
+    }
+    return frozenset(mark for mark, there in drawn.items() if there)
+
+
 def _runs(points: Points, column: Column, name: str, marker: Mapping[str, Any]) -> Trace:
     """Measured runs: their value, its place beside the curve if it has one, and their label."""
     return dots(

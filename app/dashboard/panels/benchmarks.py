@@ -1,6 +1,6 @@
 """Panels of benchmark results: the form, the curve, the figures, replayed requests."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -123,13 +123,29 @@ def show_curves(comparison: Comparison) -> None:
     st.caption(plain(group.label))
     predicted = curves.curve(group, comparison.level)
     points = {name: curves.measured_points(group, name) for name in ("ttft", "tpot", "rate")}
+    points = {name: measured for name, measured in points.items() if measured}
+    best = {name: curves.best_points(group, name) for name in points}
     figures = {
-        name: charts.curve(predicted, measured, curves.best_points(group, name), name,
-                           comparison.level, look)
-        for name, measured in points.items() if measured
-    }  # fmt: skip
+        name: charts.curve(predicted, points[name], best[name], name, comparison.level, look)
+        for name in points
+    }
     export.grid("benchmark", figures, max(len(figures), 2), 300)
-    st.caption(page_text("benchmark curve", level=comparison.level * 100))
+    drawn = frozenset[str]().union(
+        *(charts.marks(predicted, points[n], best[n], n) for n in points)
+    )
+    st.caption(_legend(drawn, comparison.level))
+
+
+def _legend(drawn: Collection[str], level: float) -> str:
+    """What the marks of the curves mean.  drawn: as of `charts.marks`."""
+    meanings = {
+        "band": page_text("curve band", level=level * 100),
+        "bound": page_text("curve bound"),
+        "cross": page_text("curve cross"),
+        "red": page_text("curve red"),
+        "diamond": page_text("curve diamond"),
+    }
+    return " ".join(words for mark, words in meanings.items() if mark in drawn)
 
 
 def show_figures(comparison: Comparison) -> None:

@@ -67,6 +67,17 @@ def test_a_point_below_the_bound_is_marked_and_a_sentence_says_what_that_means(r
     assert any("better than the hardware allows" in one.sentence for one in findings(comparison))
 
 
+def test_the_summary_counts_the_figures_without_an_interval(read):
+    comparison = compared(read, RUN)
+    places = [row.place for row in comparison.points[0].rows]
+    [summary] = [one.sentence for one in findings(comparison) if one.kind == "summary"]
+    judged = sum(place in ("inside", "worse", "better") for place in places)
+    assert f" of {judged} figures with an interval lie inside" in summary
+    assert f"Predicted without an interval: {places.count('not validated')};" in summary
+    assert summary.endswith(f"not predicted: {places.count('not predicted')}.")
+    assert places.count("not predicted") > 0
+
+
 def test_one_factor_at_every_load_is_told_from_a_gap_that_grows(read):
     loads = (1, 8, 64)
 

@@ -38,6 +38,28 @@ def test_parts_sum_to_the_request_and_are_ranked_by_what_can_be_won(slow):
     assert tokens.predicted_s == pytest.approx(row.predicted.value * 1023)
 
 
+def test_a_run_without_tpot_spends_the_rest_of_e2e_on_further_tokens(read):
+    """(E2E - TTFT) / (OSL - 1) is the TPOT, so the gaps take E2E less TTFT together."""
+    run = measured_as(RUN, 0.3, 0.011)
+    known, _ = report_of(read(run))
+    lacking = {name: value for name, value in run.items() if "_tpot_" not in name}
+    report, point = report_of(read(lacking))
+    assert point.row("tpot_mean_s") is None
+    part = {one.part.partition(" (")[0]: one for one in report.spent}["all further tokens"]
+    assert part.measured_s == pytest.approx(1023 * 0.011)
+    assert part.part.endswith("(E2E mean less TTFT mean)")
+    for mine, other in zip(report.spent, known.spent, strict=True):
+        assert (mine.bound_s, mine.predicted_s, mine.to_win_s) == pytest.approx(
+            (other.bound_s, other.predicted_s, other.to_win_s)
+        )
+
+
+def test_a_run_without_e2e_states_only_the_parts_that_were_measured(read):
+    lacking = {name: n for name, n in RUN.items() if "_tpot_" not in name and "_e2el_" not in name}
+    report, _ = report_of(read(lacking))
+    assert [one.part for one in report.spent] == ["the first token"]
+
+
 def test_a_change_saves_what_its_own_prediction_says_of_the_measured_time(slow):
     report, point = slow
     changes = {one.what: one for one in report.changes}

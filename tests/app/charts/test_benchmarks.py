@@ -60,6 +60,17 @@ def test_a_point_below_the_bound_is_a_cross_in_the_colour_of_alarm(group):
     assert set(measured.marker.symbol) == {"x"} and set(measured.marker.color) == {look.alarm}
 
 
+def test_the_marks_of_a_curve_are_those_it_draws(group):
+    predicted, points = curves.curve(group, 0.8), curves.measured_points(group, "ttft")
+    inside = [dict(one, place="inside") for one in points]
+    assert benchmarks.marks(predicted, inside, [], "ttft") <= {"band", "bound"}
+    slow = [dict(one, place="worse") for one in points]
+    assert "red" in benchmarks.marks(predicted, slow, slow, "ttft")
+    assert benchmarks.marks(predicted, slow, slow, "ttft") >= {"red", "diamond"}
+    fast = [dict(one, place="below bound") for one in points]
+    assert benchmarks.marks(predicted, fast, [], "ttft") >= {"red", "cross"}
+
+
 @both_looks
 def test_a_replay_draws_both_sides_of_every_request(look):
     table = pd.DataFrame(

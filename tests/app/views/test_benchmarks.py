@@ -53,6 +53,16 @@ def test_the_answers_put_every_run_on_its_curve():
     assert len(measured["x"]) == 4 and len(rate["data"]) >= 2
 
 
+def test_the_caption_explains_only_the_marks_that_are_drawn():
+    app = pressed(page(SGLANG), "Predict")
+    named = {"Band": "80 %", "Dots": "bound", "Diamonds": "best measured run"}
+    traces = {trace.get("name") for chart in charts(app) for trace in chart["data"]}
+    assert "bound" in traces and "best measured run" not in traces
+    for mark, trace in named.items():
+        assert (f"{mark}: " in words(app)) == (trace in traces), mark
+    assert "Cross: " not in words(app) and "Red: " not in words(app)
+
+
 @pytest.mark.slow
 def test_where_nothing_was_ever_served_no_figure_has_an_interval():
     app = pressed(page(SGLANG, system="mi300x"), "Predict")
@@ -88,7 +98,7 @@ def test_a_higher_level_holds_more_figures():
     app = pressed(page(VLLM, system="h100-sxm5-80gb"), "Predict")
 
     def inside(app: AppTest) -> int:
-        return int(words(app).partition(" figures lie inside")[0].split()[-3])
+        return int(words(app).partition(" figures with an interval lie")[0].split()[-3])
 
     before = inside(app)
     app = app.segmented_control("benchmark_level").set_value("99 %").run()
