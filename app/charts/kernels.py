@@ -21,15 +21,18 @@ def engine_class(kind: str) -> str:
     return ENGINE_CLASS.get(kind, "other")
 
 
-def time_by_class(seconds: Mapping[str, float], bar: str, title: str, look: Look) -> Figure:
-    """A stacked bar of kernel time by operator class.  bar: its name, told by the hover."""
+def time_by_class(bars: Mapping[str, Mapping[str, float]], title: str, look: Look) -> Figure:
+    """Stacked bars of kernel time by operator class.
+
+    bars: seconds by class, by the name of the bar, which the hover tells.
+    """
     figure = blank(look, title, 230)
     for name in (*CLASSES, "other"):
-        if seconds.get(name):
+        times = [max(seconds.get(name, 0.0), 0.0) for seconds in bars.values()]
+        if any(time > 0.0 for time in times):
             words = CLASS_NAMES.get(name, "Unclassified")
-            trace = time_bars([bar], [seconds[name]], words, look.class_color(name))
-            figure.add_trace(trace)
-    figure.update_layout(showlegend=True, yaxis_showticklabels=False)
+            figure.add_trace(time_bars(bars, times, words, look.class_color(name)))
+    figure.update_layout(showlegend=True, yaxis_showticklabels=len(bars) > 1)
     return lay_bars(figure, look, "Kernel time [ms]", bottom=96, gap=0.45, rangemode="tozero")
 
 

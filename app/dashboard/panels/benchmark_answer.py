@@ -47,7 +47,9 @@ def parts_of(results: Results, ran: Mapping[str, Any]) -> Parts:
 def _drawn(
     results: Results, proposed: Mapping[str, Any], draw: Callable[[Comparison], None]
 ) -> None:
-    """Draw the facts about what ran, with notes, then the prediction if there is one.
+    """Draw the facts about what ran, with notes, then the part.
+
+    While a fact is missing without which nothing is predicted, the measured figures are drawn.
 
     proposed: as for `question_form`.
     """
@@ -62,6 +64,7 @@ def _drawn(
     panels.show_filled(runs)
     panels.question_form(runs, proposed)
     if not any(run.resolved for run in runs):
+        panels.show_figures(compare(runs))
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         level = LEVELS[choose("Interval", list(LEVELS), "benchmark_level",

@@ -36,17 +36,18 @@ def say(name: str, value: str) -> None:
 
 
 def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> None:
-    """Draw a form for what the files lack, filled from `proposed` and the sidebar's scenario, and
-    store the answers.
+    """Draw a form for what the files lack, and store the answers.
 
-    A box below it overrides what the files state.
+    Its boxes start from `proposed`, then from what the runs are priced as, or from the sidebar's
+    scenario where nothing is priced yet.
     """
     missing = {one.name: one for run in asked for one in run.missing}
     needed = {one.name for run in asked for one in run.needed}
     if not missing and not given():
         return
+    priced = next((run.scenario for run in asked if run.resolved), None)
     for one in missing.values():
-        taken = f" Taken: {plain(one.assumed)}." if one.assumed else ""
+        taken = f" Priced as: {plain(one.assumed)}." if one.assumed and priced else ""
         st.markdown(f"- {plain(capital(one.why))}.{taken}")
     names = [name for name in _FORM_KEYS if name in missing or name in given()]
     if "load" in missing or "concurrency" in given():
@@ -55,8 +56,13 @@ def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> N
         names += [name for name in ("pp", "dp", "ep") if name not in names]
     with st.form("benchmark_form"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
+            around = priced or sidebar.chosen_setup().scenario
             said = {
-                name: _field(name, missing[name].assumed if name in missing else "", proposed)
+                name: _field(
+                    name,
+                    given().get(name) or proposed.get(name) or getattr(around, name, None),
+                    missing[name].assumed if name in missing else "",
+                )
                 for name in names
             }
         if st.form_submit_button("Predict", icon=":material/play_arrow:"):
@@ -66,10 +72,8 @@ def question_form(asked: Sequence[Deployment], proposed: Mapping[str, Any]) -> N
         st.caption(page_text("form of a sample") if proposed else page_text("form of a result"))
 
 
-def _field(name: str, assumed: str, proposed: Mapping[str, Any]) -> Any:
-    """A field of the form with its earlier value, else the proposed, sidebar's or assumed one."""
-    scenario = sidebar.chosen_setup().scenario
-    before = given().get(name) or proposed.get(name) or getattr(scenario, name, None)
+def _field(name: str, before: Any, assumed: str) -> Any:
+    """A field of the form that starts from a value, else from the assumed one."""
     key, label = f"benchmark_{name}", COLUMNS[name].title
     choices: dict[str, Callable[[], Sequence[str]]] = {
         "model": name_options.shipped_models, "system": name_options.library_systems,

@@ -22,7 +22,7 @@ from app.wording.markdown import chart_text, plain, with_code
 from app.wording.quantities import GIGABYTE, TERA
 from genz_core.common.memo import ByIdentity
 from genz_core.errors import RidgelineError
-from profilers import Report, summarise
+from profilers import Comparison, Report, summarise
 from profilers.comparison.report_tables import difference, kernels_table, ranges_table
 from profilers.operators import roofline
 from profilers.operators.operator_rates import operator_rates, share_of_roof
@@ -79,7 +79,8 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
             comparison = comparison_of(priced)
         except RidgelineError as error:
             st.caption(f"Not compared with a prediction: {with_code(error)}")
-        show_classes(report)
+        matched = comparison if priced and not priced.apart else None
+        show_classes(report, matched)
     if priced and comparison:
         with findings:
             st.subheader("Findings", anchor=False)
@@ -97,16 +98,27 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
     cards(_SUMMARIES.get(lambda: summarise(report), report))
 
 
-def show_classes(report: Report) -> None:
-    """Draw the kernel time of a report by operator class."""
-    time_s = report.kernels.groupby(
-        report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
-    )["duration_s"].sum()
-    if not time_s.sum() > 0.0:
-        return
-    bar, title = chart_text(report.label[:24]), "Kernel time by operator class"
-    figure = kernel_charts.time_by_class(time_s.to_dict(), bar, title, export.look())
-    export.chart(figure, "report-classes")
+def show_classes(report: Report, matched: Comparison | None) -> None:
+    """Draw kernel time by operator class: that of a step, as the findings count it, or that of the
+    whole report by the names of its kernels.
+
+    matched: the kernels matched with the operators that ran; None where that is not known.
+    """
+    if matched is not None:
+        rows = matched.classes[matched.classes["class"] != "host"]
+        bars = {
+            phase: dict(zip(of["class"], of["measured_s"], strict=True))
+            for phase, of in rows.groupby("phase", sort=False)
+        }
+        title = "Kernel time of a step by operator class"
+    else:
+        kinds = report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
+        time_s = report.kernels.groupby(kinds)["duration_s"].sum()
+        bars = {chart_text(report.label[:24]): time_s.to_dict()}
+        title = "Kernel time of the report by operator class"
+    if any(seconds > 0.0 for of in bars.values() for seconds in of.values()):
+        figure = kernel_charts.time_by_class(bars, title, export.look())
+        export.chart(figure, "report-classes")
 
 
 def show_ranges(report: Report) -> None:

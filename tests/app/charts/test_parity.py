@@ -44,7 +44,7 @@ def test_an_operator_class_has_one_colour_in_every_chart():
     drawn = points(*((1e-3, 2e-3, words) for words in ("Attention", "Matrix products", "other")))
     clouds = {t.name: t for t in checked(parity.parity(drawn, "group", "", style.LIGHT)).data}
     seconds = {"gemm": 1.0, "attention": 1.0}
-    bars = checked(kernels.time_by_class(seconds, "a", "", style.LIGHT)).data
+    bars = checked(kernels.time_by_class({"a": seconds}, "", style.LIGHT)).data
     assert {bar.name for bar in bars} == {"Attention", "Matrix products"}
     for bar in bars:
         assert clouds[bar.name].marker.color == bar.marker.color

@@ -45,6 +45,25 @@ def test_what_the_file_lacks_is_asked_with_the_sidebars_scenario_as_proposal():
     assert not charts(app), "nothing is predicted before"
 
 
+def test_a_file_that_lacks_facts_shows_what_was_measured_before_they_are_given():
+    for part in ("Is it well tuned", "Figures", "Requests", "Learn"):
+        app = page(SGLANG, part=part)
+        assert not app.exception and not app.error
+        table = next(one.value for one in app.dataframe if "measured" in one.value)
+        assert "24.4 s" in set(table["measured"]) and "predicted" not in table
+
+
+def test_the_form_and_the_sentence_above_it_state_one_degree(tmp_path):
+    """Nothing is priced before the device is known; then the form starts from what is priced."""
+    app = page(SGLANG)
+    assert "neither devices nor parallelism" in words(app) and "Priced as" not in words(app)
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({**RUN, "gpu": "NVIDIA H100 80GB HBM3"}))
+    app = page(path, model="meta-llama/Llama-3.1-8B", system="h100-sxm5-80gb", tp=8)
+    assert "neither devices nor parallelism. Priced as: one device." in words(app)
+    assert app.number_input("benchmark_tp").value == 1
+
+
 def test_the_answers_put_every_run_on_its_curve():
     app = pressed(page(SGLANG), "Predict")
     assert not app.exception and not app.error

@@ -8,8 +8,9 @@ import pytest
 import profilers
 from app.dashboard import uploads
 from app.dashboard.panels import profile, timeline
+from app.wording import quantities
 from profilers.operators import activity_bars
-from tests.app.pages import DECODE, PREFILL, QWEN, ROOT, brought, cards, opened
+from tests.app.pages import DECODE, PREFILL, QWEN, ROOT, brought, cards, charts, opened
 
 
 def test_the_reports_page_invites_before_anything_is_uploaded():
@@ -46,6 +47,28 @@ def test_another_question_does_not_read_the_report_again(monkeypatch: pytest.Mon
     app.selectbox("engine").set_value("sglang").run()
     assert not app.exception and not app.error
     assert cards(app) == drawn
+
+
+def class_times(app) -> dict[str, float]:
+    """Milliseconds of each operator class in the chart of page Upload."""
+    [chart] = [one for one in charts(app) if "by operator class" in str(one["layout"])]
+    return {bar["name"]: sum(bar["x"]) for bar in chart["data"]}
+
+
+def test_the_chart_of_classes_counts_the_step_as_the_findings_do():
+    """Eight elementwise kernels are one norm of a model that nothing fused."""
+    app = brought(opened("upload"), "upload_files", QWEN)
+    said = " ".join(text.value for text in app.markdown)
+    drawn = class_times(app)
+    assert {"Norms", "Pointwise"} <= set(drawn)
+    for name, words in (("Norms", "norms"), ("Pointwise", "pointwise operators")):
+        assert f"{words} in prefill: {quantities.seconds(drawn[name] / 1e3)}" in said
+
+
+def test_kernels_that_are_matched_with_nothing_are_classed_by_their_names():
+    other = class_times(brought(opened("upload", model="Qwen/Qwen3-8B"), "upload_files", QWEN))
+    report = profilers.read_report(QWEN)
+    assert sum(other.values()) == pytest.approx(report.kernels["duration_s"].sum() * 1e3)
 
 
 def test_an_uploaded_report_is_drawn_and_two_are_compared():
