@@ -122,4 +122,5 @@ def trust(estimate: Estimate) -> str:
         points = f" ({interval.points:,} held-out points)" if (interval := of_figure[name]) else ""
         words.append(f"{COLUMNS[head].head} {intervals.latency(estimate, name).trust}{points}")
     profile = plain(summary.profile_words(estimate))
-    return f"80 % intervals: {'; '.join(words)}. Latency profile {profile}."
+    basis = f" {page_text('static intervals')}" if any(of_figure.values()) else ""
+    return f"80 % intervals: {'; '.join(words)}.{basis} Latency profile {profile}."

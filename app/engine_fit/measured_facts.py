@@ -1,4 +1,5 @@
-"""What the measured runs cover: number formats and degrees with counts, and ranges of numbers.
+"""What the measured runs cover: formats, degrees and kinds of devices with counts, and ranges of
+numbers.
 
 Written to hardware_db/engines/measured.csv, which `app.question.measured_ranges` reads.  It depends
 only on the measurements, not on a fit: `python -m app.engine_fit.measured_facts` writes it again.
@@ -10,7 +11,7 @@ from typing import Any
 
 from app.accuracy.measured_points import measured_rows
 from app.question.facts import formats_of, input_facts, split_facts
-from app.question.measured_ranges import ALL, LEAST_ROWS
+from app.question.measured_ranges import ALL, DEVICE, LEAST_ROWS
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
 
@@ -66,7 +67,8 @@ def _runs() -> Iterator[tuple[str, str, Mapping[str, str], Mapping[str, float]]]
             resolved = known[key]
             formats = formats_of(resolved.model)
             split, words = split_facts(scenario.parallelism, mixed="experts" in formats)
-            of_words = {**words, **formats, **input_facts(resolved.model)}
+            device = {DEVICE: resolved.system.kind}
+            of_words = {**words, **formats, **input_facts(resolved.model), **device}
             load = "batch" if point.load == "batch" else "served"
             of_split = {name: float(value) for name, value in split.items()}
             yield load, resolved.engine.name, of_words, {**_numbers(point), **of_split}

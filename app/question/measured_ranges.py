@@ -16,6 +16,8 @@ Load = Literal["batch", "served"]
 LOADS: Mapping[Load, str] = {"batch": "in a static batch", "served": "under load"}
 #: Name of the rows that cover all engines.
 ALL = "*"
+#: The fact that names the kind of device of a run: "gpu", "igpu", "npu", "tpu" or "cpu".
+DEVICE = "device"
 #: Rows of an engine below which the ranges of all engines are used: judgement.
 LEAST_ROWS = 10
 #: Redundant experts of a run that had any: larger than any number that a split can have.

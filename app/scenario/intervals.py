@@ -18,6 +18,7 @@ import hardware_db
 from app.answers.column import THROUGHPUT_ENDS, ends
 from app.question import comparison
 from app.question.evidence import Evidence, texts_by_row
+from app.question.measured_ranges import DEVICE, anywhere
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
@@ -181,8 +182,7 @@ def _known(
     of: Evidence,
     novelty: Novelty | None = None,
 ) -> dict[str, Interval | None]:
-    hypothetical = hardware_db.is_hypothetical(system)
-    tier = "" if hypothetical else validated_tier(system.latency)
+    tier = "" if _never_measured(system) else validated_tier(system.latency)
 
     def under(metric: str, profile: EngineProfile) -> Interval | None:
         if of.kind is not None and metric in _NOVELTY:
@@ -204,6 +204,20 @@ def _known(
         figure: next(filter(None, (known(figure, metric) for metric in metrics)), None)
         for figure, metrics in figures.items()
     }
+
+
+def unmeasured_kind(system: System) -> str:
+    """A sentence where no run of a device's kind was measured, so nothing on it has an interval; ""
+    where some were.
+    """
+    if system.kind in anywhere(DEVICE):
+        return ""
+    return f"not validated: no shipped run was measured on a {system.kind.upper()}"
+
+
+def _never_measured(system: System) -> bool:
+    """Whether a device is hypothetical, or of a kind of which no run was measured."""
+    return hardware_db.is_hypothetical(system) or bool(unmeasured_kind(system))
 
 
 def bounds_of(estimate: Estimate) -> dict[str, Array]:
@@ -372,11 +386,12 @@ def _operator_table(step: StepEstimate, config: int) -> Table:
 def of_operator(pricer: Pricer, op: Op) -> Interval | None:
     """The interval of one run of an operator.
 
-    None where its number format uses the constants of another one, or where it is priced with the
-    engine's rate of 4-bit products, which no kernel benchmark measured.
+    None where its number format uses the constants of another one, where it is priced with the
+    engine's rate of 4-bit products, which no kernel benchmark measured, or on a kind of device that
+    was never measured.
     """
     constants = pricer.constants(op)
-    if constants.borrowed or constants.engine_rate or hardware_db.is_hypothetical(pricer.system):
+    if constants.borrowed or constants.engine_rate or _never_measured(pricer.system):
         return None
     return load_operator_interval(constants.operator, constants.fit, pricer.engine.name)
 

@@ -100,7 +100,8 @@ def messages(
 
     of: what of the rows was measured.
     """
-    said, size = "; ".join(filter(None, notes)), len(result.status)
+    said = "; ".join(filter(None, (intervals.unmeasured_kind(resolved.system), *notes)))
+    size = len(result.status)
     found, reasons = of.messages(size), result.messages
     unread = meaningless_in_rows(resolved, result.parallelism, size)
     for at in reasons if unread is None and not said else range(size):

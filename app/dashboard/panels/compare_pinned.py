@@ -51,6 +51,7 @@ def show(setup: Setup) -> None:
     st.subheader("Per operator class", anchor=False)
     times = {name: display_tables.class_times(estimate) for name, estimate in estimates.items()}
     draw_table(display_tables.comparison_words(times), "class_changes")
+    st.caption(page_text("intervals of classes"))
     numbers = [figures, display_tables.comparison_numbers(times)]
     export.downloads("compare", charts, pd.concat(numbers, ignore_index=True), setup)
 

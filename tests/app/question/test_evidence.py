@@ -28,6 +28,7 @@ from genz_core.precision import FORMATS
 from hardware_db.intervals import WIDEST, Interval, growth, wider
 from hardware_db.tables import table
 from tests.draws import cases
+from tests.rules import for_every
 
 BASE = Question(engine="vllm", batch=8)
 EXPERTS = Question(model="Qwen/Qwen3-30B-A3B", engine="vllm", batch=8, tp=4)
@@ -116,6 +117,23 @@ def test_what_was_measured_keeps_its_interval():
 def test_a_device_and_a_model_without_runs_keep_an_interval():
     row = facts(replace(BASE, model="ibm-granite/granite-3.1-8b-instruct", system="rtx-5090"))
     assert row["not_validated"] == "" and row["tpot_low_s"] < row["tpot_high_s"]
+
+
+@for_every(["tpu-v6e", "xeon-6767p"])
+def test_a_kind_of_device_without_runs_has_no_interval_at_any_interface_and_is_named(system):
+    scenario = replace(BASE, engine="generic", system=system)
+    static, alone, users = facts(scenario), estimate(scenario), np.array([16.0])
+    rows = [static]
+    for pool in ({}, {"prefill_workers": 1}):
+        resolved = resolve(replace(scenario, concurrency=16, **pool))
+        result = served_rows.served(resolved)
+        rows += served_rows.table(resolved, result, "concurrency", users).rows()
+    for row in rows:
+        assert {"ttft_s", "tpot_s", "e2e_s"} <= set(row["not_validated"].split())
+        assert f"no shipped run was measured on a {alone.system.kind.upper()}" in row["message"]
+    for phase in (alone.prefill, alone.decode):
+        classes = intervals.by_class(phase).values()
+        assert all(math.isnan(one.high) for one in classes if one.value > 0.0)
 
 
 def test_options_of_experts_say_nothing_of_a_dense_model():

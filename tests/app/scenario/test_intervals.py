@@ -9,7 +9,7 @@ import pytest
 import hardware_db
 from app.answers.column import ends
 from app.answers.table import TableFormat, folded, render
-from app.dashboard import caches, display_tables, load_curves
+from app.dashboard import caches, display_tables, explanations, load_curves
 from app.question import comparison
 from app.question.question import Question
 from app.scenario import intervals, points_file, served_rows, summary
@@ -173,6 +173,19 @@ def test_what_nobody_can_have_measured_is_not_validated():
     assert not_validated(fast.decode) == busy_operators(fast.decode)
     large = Question(model="meta-llama/Llama-3.1-70B", system="l4", offload="weights")
     assert set(intervals.of_batch(estimate(large)).values()) == {None}
+
+
+def test_a_static_batch_says_that_its_intervals_rest_on_other_runs_than_those_under_load():
+    """The same step has a wider interval there, since published batches are predicted less well."""
+    users = Question(engine="vllm", concurrency=1)
+    static = intervals.latency(caches.priced(Setup(replace(users, concurrency=None))), "tpot_s")
+    [served_row] = serve_rows(users, 1.0)
+    assert static.value == pytest.approx(served_row["tpot_s"], rel=0.03)
+    assert static.high / static.value > served_row["tpot_high_s"] / served_row["tpot_s"]
+    priced = caches.priced(Setup(replace(users, concurrency=None)))
+    assert "Those under load come from runs of servers" in explanations.trust(priced)
+    none = caches.priced(Setup(Question(system="tpu-v6e")))
+    assert "come from" not in explanations.trust(none)
 
 
 def test_an_engine_that_nobody_measured_misses_as_the_generic_one_does():
