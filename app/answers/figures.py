@@ -64,7 +64,13 @@ FIGURES: Mapping[str, tuple[str, str, Better, str]] = {
         "Seconds of audio processed per second.",
     ),
     "usd_per_million_tokens": ("$ per Mtok", "$", "low", "Rent per million billed tokens."),
-    "joules_per_token": ("J per token", "J", "low", "Energy per token at full power."),
+    "joules_per_token": (
+        "J per token at TDP",
+        "J",
+        "low",
+        "Upper bound of the energy per token: the design power (TDP) of all devices over their "
+        "tokens per second. Economics models the power that they draw.",
+    ),
     "usd_per_mtok": ("$ per Mtok out", "$", "low", "Rent per million output tokens."),
     "usd_per_hour": ("$/h", "$/h", "low", "Rent of all devices."),
     "usd_per_month": ("Cost a month", "$", "low", "Rent of all devices in a month."),
@@ -123,9 +129,9 @@ NUMBERS: Mapping[str, tuple[str, str, str]] = {
     "request_wait_s": ("Request wait", "s", "Measured wait before the engine receives a request."),
     "utilisation": ("Utilisation", "share", "Request rate over the highest sustainable rate."),
     "prompt_share": (
-        "Time on prompts",
+        "Prompts in TPOT",
         "share",
-        "Time that prompts add to a decode step, as a share of it.",
+        "Time that the prompts of other requests add to a decode step, as a share of the step.",
     ),
     "cached_share": ("Cached share", "share", "Share of prompt tokens found in any cache."),
     "device_hit_share": (

@@ -75,11 +75,11 @@ UPWARDS: Mapping[str, Axis] = {
              "output_tokens_per_s_per_device"),
         Axis("per_dollar", "Tokens per dollar", "Output tokens per US dollar", "usd_per_mtok",
              invert=True, scale=_MEGA, logarithmic=True),
-        Axis("per_megawatt", "tok/s per MW", "Output per megawatt at full power [tok/s]",
+        Axis("per_megawatt", "tok/s per MW", "Output per megawatt of TDP [tok/s]",
              "joules_per_token", invert=True, scale=_MEGA, logarithmic=True),
         Axis("usd_per_mtok", "$ per Mtok", "Cost of a million output tokens, rented [$]",
              "usd_per_mtok", logarithmic=True),
-        Axis("joules", "J per token", "Energy of an output token at full power [J]",
+        Axis("joules", COLUMNS["joules_per_token"].head, "Energy of an output token at TDP [J]",
              "joules_per_token", logarithmic=True),
     )
 }  # fmt: skip

@@ -109,6 +109,7 @@ def _energy(running: Operation, account: Account, around: Beside) -> dict[str, A
         "joules_per_token": finite(joules),
         "joules_per_token_low": finite(joules * running.cheaper),
         "joules_per_token_high": finite(joules * running.dearer),
+        "design_joules_per_token": finite(running.tdp_w * running.devices / tokens),
         "site_joules_per_token": finite(site * around.pue),
         "carbon_g_per_mtok": finite(float(carbon)) if q.carbon else None,
     }

@@ -1,6 +1,5 @@
 """Economics in lines for a terminal."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -61,8 +60,8 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
             f"{energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W of network "
             f"per device, times a PUE of {energy['pue']:g}"
         )
-        if limit := _at_design_power(named):
-            yield limit
+        if limit := at_design_power(named):
+            yield f"  {limit}"
         measured = f"measured ({energy['measured_by'] or 'as stated'}), " * energy["measured"]
         shares = ", ".join(f"{name} {w:,.0f} W" for name, w in (energy["by_part_w"] or {}).items())
         yield f"  {measured}modelled shares: {shares}" if shares else f"  {measured.strip(', ')}"
@@ -88,16 +87,14 @@ def _each(running: Mapping[str, Any]) -> str:
     return f", {quantities.request_rate(each, 3)} a replica"
 
 
-def _at_design_power(named: Mapping[str, Any]) -> str:
+def at_design_power(named: Mapping[str, Any]) -> str:
     """The energy of an output token as `estimate`, `serve` and `plan` state it, "" if no design
     power is known.
     """
-    running = named["operation"]
-    tokens = running["requests_per_s"] * running["osl"]
-    watts = running["tdp_w"]
-    if not (tokens > 0.0 and math.isfinite(watts)):
+    joules = named["energy"]["design_joules_per_token"]
+    if joules is None:
         return ""
     return (
-        f"  at most {watts * running['devices'] / tokens:.3g} J, at the design power of "
-        f"{watts:,.0f} W per device: the figure of estimate, serve and plan"
+        f"at most {joules:.3g} J, at the design power of {named['operation']['tdp_w']:,.0f} W per "
+        "device: the figure of estimate, serve and plan"
     )

@@ -17,7 +17,7 @@ from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
 from app.decide.account import Account, with_measured
 from app.decide.economics import ASSUMED
-from app.decide.economics_words import trust
+from app.decide.economics_words import at_design_power, trust
 from app.decide.loads import under_load
 from app.decide.operation import Operation
 from app.measuring import run_store
@@ -162,6 +162,8 @@ def _cards(named: Named, running: Operation) -> None:
         carbon = energy["carbon_g_per_mtok"]
         if carbon:
             card("Carbon per 1M tokens", f"{carbon:,.3g} g", "by your grid")
+    if joules and (limit := at_design_power(named)):
+        st.caption(f"Energy per token: {plain(limit)}.")
 
 
 def _charts(question: Question, named: Named, running: Operation) -> dict[str, Any]:

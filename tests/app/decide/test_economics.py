@@ -6,22 +6,26 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import plotly.graph_objects as go
 import plotly.io
 import pytest
 from typer.testing import CliRunner
 
 import hardware_db
+from app.answers.columns import COLUMNS
 from app.charts import economics as charts
 from app.charts import style
 from app.cli import cli
 from app.decide import comparison, economics, economics_words, frontiers
 from app.decide.account import Account, power_caps
+from app.decide.axes import UPWARDS
 from app.decide.operation import operation
 from app.planning.result import plan
 from app.question.hours import day_of
 from app.question.query import ask
 from app.question.question import Question
+from app.scenario import served_rows
 from app.scenario.scenario import resolve
 from app.scenario.served_rows import served
 from genz_core.errors import InvalidValue
@@ -125,6 +129,30 @@ def test_measured_power_stands_in_for_the_model():
     assert modelled["site_joules_per_token"] == pytest.approx(
         1.58 * a_device / modelled["power_w"] * modelled["joules_per_token"]
     )
+
+
+def test_the_energy_of_other_interfaces_is_the_upper_bound_at_the_design_power():
+    """Estimate, serve and plan state it under a head that says so; economics states both."""
+    given = {"model": "Qwen/Qwen3-32B", "engine": "vllm", "tp": 2, "concurrency": 64}
+    energy = economics.economics(ask("economics", given))["energy"]
+    resolved = resolve(SCENARIO)
+    row = served_rows.table(resolved, served(resolved), "concurrency", np.array([64.0])).rows()[0]
+    assert energy["design_joules_per_token"] == pytest.approx(row["joules_per_token"])
+    assert 0.0 < energy["joules_per_token"] < energy["design_joules_per_token"]
+    said = economics_words.at_design_power(economics.economics(ask("economics", given)))
+    assert said.startswith(f"at most {row['joules_per_token']:.3g} J, at the design power")
+    column = COLUMNS["joules_per_token"]
+    assert "TDP" in column.head and column.help.startswith("Upper bound")
+    assert UPWARDS["joules"].words == column.head
+
+
+def test_the_share_of_a_step_and_the_share_of_the_devices_time_have_names_of_their_own():
+    """A step's share leaves out a request's own prompt, which the devices' time includes."""
+    resolved = resolve(SCENARIO)
+    step = float(served(resolved).prompt_share[0])
+    assert step < operation(resolved).prefill_share
+    assert COLUMNS["prompt_share"].head == "Prompts in TPOT"
+    assert "of other requests" in COLUMNS["prompt_share"].help
 
 
 def test_a_power_cap_never_gives_more_and_none_below_the_draw_changes_nothing():

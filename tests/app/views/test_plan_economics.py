@@ -12,6 +12,8 @@ def test_a_rented_system_has_prices_a_day_and_energy():
         cards(app)
     )
     assert len(charts(app)) == 5
+    said = [text.value for text in app.caption if "design power of 700 W" in text.value]
+    assert len(said) == 1 and said[0].startswith("Energy per token: at most ")
 
 
 def test_an_owned_device_and_an_api_are_compared():
