@@ -12,9 +12,11 @@ from app.scenario.levers import phases_of
 
 #: Charts of the model and its memory, which are drawn even if the scenario cannot run.
 MEMORY, GRAPH, TIERS = "Memory", "Model inside", "Cache tiers"
+PARTS = ("Roofline", "Breakdown", MEMORY, GRAPH, TIERS)
+#: Charts of the operators of a step.
 CHARTS = {
     "Roofline": step_charts.draw_roofline, "Breakdown": step_charts.draw_breakdown,
-    MEMORY: memory.draw, GRAPH: inside.draw,
+    GRAPH: inside.draw,
 }  # fmt: skip
 HELP = {
     "Roofline": page_text("roofline"), "Breakdown": page_text("breakdown"),
@@ -26,7 +28,7 @@ def main() -> None:
     """Draw the page."""
     setup, resolved, estimate = sidebar.priced_setup()
     st.title("Explain", anchor=False)
-    part = choose("Chart", [*CHARTS, TIERS], "part", label_visibility="collapsed")
+    part = choose("Chart", PARTS, "part", label_visibility="collapsed")
     phases = phases_of(estimate)
     phase = "" if part == TIERS else choose(
         "Phase", phases, "phase" if len(phases) > 1 else "pass", default=phases[-1],
@@ -55,7 +57,10 @@ def main() -> None:
 
 
 def _operators_and_chart(step: operators.Step, part: str) -> tuple[dict[str, Figure], pd.DataFrame]:
-    """Draw the operators of a step, a chart beside them, and the chosen operator below."""
+    """Draw the operators of a step, a chart beside them, and the chosen operator below.
+
+    Returns the charts and the table behind them.
+    """
     st.markdown(operators.total(step))
     st.caption(page_text("operators and chart", scenario=sidebar.describe(step.setup)))
     left, right = st.columns(2, gap="medium")
@@ -63,8 +68,9 @@ def _operators_and_chart(step: operators.Step, part: str) -> tuple[dict[str, Fig
         table = operators.operators(step)
         operators.detail(step)
     with right:
-        figures = CHARTS[part](step)
-    return figures, table.drop(columns="id")
+        if part == MEMORY:
+            return memory.draw(step)
+        return CHARTS[part](step), table.drop(columns="id")
 
 
 main()

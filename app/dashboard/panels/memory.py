@@ -26,8 +26,11 @@ _UNLIMITED = LIMITS["batch"].most
 POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
 
 
-def draw(step: Step) -> dict[str, Figure]:
-    """Draw what the memory holds and what fits, and the memory over an axis; returns the charts."""
+def draw(step: Step) -> tuple[dict[str, Figure], pd.DataFrame]:
+    """Draw what the memory holds and what fits, and the memory over an axis.
+
+    Returns the charts by name, and the table of the memory over the axis.
+    """
     setup, resolved, usage, look = step.setup, step.resolved, step.estimate.memory, step.look
     limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
     second = resolved.system.second_memory
@@ -48,10 +51,10 @@ def draw(step: Step) -> dict[str, Figure]:
     bar = memory.single(parts, limits, look)
     export.chart(bar, "memory-now", "Memory of the scenario and capacity")
 
-    over = _over_an_axis(setup, limits, step)
+    over, table = _over_an_axis(setup, limits, step)
     with st.popover("How these figures are computed", icon=":material/function:"):
         st.markdown(page_text("memory", engine=resolved.engine, usage=usage))
-    return {"memory now": bar, **over}
+    return {"memory now": bar, **over}, table
 
 
 def _cards(step: Step, usable: float) -> None:
@@ -85,8 +88,10 @@ def _most(largest: int, more: int = 0) -> str:
     return "any" if largest >= _UNLIMITED else quantities.count(largest + more)
 
 
-def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict[str, Figure]:
-    """Draw the choice of an axis, the memory over it and its table; returns the chart by name."""
+def _over_an_axis(
+    setup: Setup, limits: Mapping[str, float], step: Step
+) -> tuple[dict[str, Figure], pd.DataFrame]:
+    """Draw the choice of an axis, the memory over it and its table; returns chart and table."""
     axis = OVER[choose("Over", list(OVER), "memory_axis", default="batch")]
     now = getattr(setup.scenario, axis)
     most = caches.largest(setup)[0 if axis == "batch" else 1]
@@ -103,8 +108,7 @@ def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     display_tables.draw_figures(frame, "memory_table")
-    export.save_button("Memory (CSV)", export.table_csv(frame), "memory.csv", icon=None)
-    return {f"memory over {axis}": over}
+    return {f"memory over {axis}": over}, frame
 
 
 def _levels(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
