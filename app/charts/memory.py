@@ -25,7 +25,7 @@ def stacked(
     table: `at` (batch or tokens) and bytes by part of `PARTS`.  limits: bytes by name.
     scenario_at: the scenario's value of `at`, whose bar is marked.
     """
-    figure = blank(look, "", 484)
+    figure = blank(look, "", 502)
     labels = [quantities.count(value) for value in table["at"]]
     figure.add_traces(part_bars(part, labels, table[part], look, lying=False) for part in PARTS)
     totals = [sum(table[name][at] for name in PARTS) for at in range(len(labels))]
@@ -46,7 +46,7 @@ def stacked(
     ]
     x = {"title_text": axis_title, "type": "category", "showgrid": False}
     y = {"title_text": _AXIS, "range": [0, end / GIGABYTE], "tickformat": "~g"}
-    margin = {"t": BUTTONS + 22, "b": 110, "l": 60, "r": 24}
+    margin = {"t": BUTTONS + 40, "b": 110, "l": 60, "r": 24}
     ticks = {"tickvals": labels, "ticktext": marked}
     return figure.laid(x | ticks, y, barmode="stack", bargap=0.25, margin=margin)
 
@@ -71,13 +71,14 @@ def _rule(name: str, look: Look) -> dict[str, object]:
 
 
 def _limits(figure: Figure, limits: Mapping[str, float], look: Look) -> None:
+    """Draw a line at each limit, and name them above the bars, which they would hide."""
     for name, value in limits.items():
         figure.add_hline(y=value / GIGABYTE, line=_rule(name, look))
-        figure.add_text(
-            f"{name} {quantities.size(value)}", 12, look.ink,
-            x=0, xref="x domain", y=value / GIGABYTE, yref="y", xanchor="left",
-            yanchor="bottom" if name == "capacity" else "top", bgcolor=look.paper, borderpad=1,
-        )  # fmt: skip
+    corner_words(figure, _named(limits), look.faint, line=1)
+
+
+def _named(limits: Mapping[str, float]) -> str:
+    return " · ".join(f"{name} {quantities.size(value)}" for name, value in limits.items())
 
 
 def _overflow(
@@ -105,8 +106,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
         figure.add_trace(trace)
     for name, value in limits.items():
         figure.add_vline(x=value / GIGABYTE, line=_rule(name, look))
-    named = " · ".join(f"{name} {quantities.size(value)}" for name, value in limits.items())
-    corner_words(figure, named, look.faint)
+    corner_words(figure, _named(limits), look.faint)
     top = max([*limits.values(), sum(parts.values())]) / GIGABYTE
     x = {"range": [0, top * 1.04], "title_text": _AXIS, "tickformat": "~g"}
     margin = {"t": BUTTONS + 22, "b": 84, "l": 18, "r": 16}

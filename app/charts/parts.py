@@ -216,8 +216,9 @@ def guide_upwards(
     )  # fmt: skip
 
 
-def corner_words(figure: Figure, words: str, color: str) -> None:
-    """Write a text above the upper right corner of a chart."""
+def corner_words(figure: Figure, words: str, color: str, line: int = 0) -> None:
+    """Write a text above the upper right corner of a chart.  line: 1 above a text that is there."""
     figure.add_text(
-        words, 12, color, x=1, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom"
-    )
+        words, 12, color, x=1, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom",
+        yshift=18 * line,
+    )  # fmt: skip

@@ -34,3 +34,11 @@ def test_words_above_the_bars_stand_below_the_buttons_of_a_touch_screen():
         memory.single(parts, limits, style.LIGHT),
     ):
         assert checked(figure).layout.margin.t >= style.BUTTONS + 20  # a line of text
+
+
+def test_the_names_of_the_limits_stand_above_the_bars_and_hide_none():
+    table = {"at": [1, 2]} | {name: [30e9, 60e9] for name in memory.PARTS}
+    figure = memory.stacked(table, "Batch", {"usable": 150e9, "capacity": 160e9}, style.LIGHT)
+    notes = checked(figure).layout.annotations
+    assert any("usable 150 GB · capacity 160 GB" in note.text for note in notes)
+    assert all(note.yref == "paper" and note.y >= 1 for note in notes)
