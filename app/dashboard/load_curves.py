@@ -12,6 +12,8 @@ import pandas as pd
 from app.answers.table import Table
 from app.dashboard import caches
 from app.dashboard.page_texts import page_text
+from app.question.question import STANDARD
+from app.question.verbs import NOT_OF_A_BATCH
 from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import completed, figures_of, served
@@ -22,6 +24,7 @@ from genz_core.errors import RidgelineError
 from genz_core.limits import short
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array
+from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
 
 #: Rates as shares of the highest sustained one: beyond 1 the queue grows without end.
 _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.98, 14), [1.1]])
@@ -57,22 +60,31 @@ def load_of(setup: Setup) -> Load:
 
 
 def under(setup: Setup, load: Load) -> Setup:
-    """A setup under another load."""
+    """A setup under another load; a static batch has no parameters that only a load has."""
     none: dict[str, Any] = {"batch": 1, "concurrency": None, "rate": None, "trace": None}
+    if load.name == "batch":
+        none |= {name: getattr(STANDARD, name) for name in NOT_OF_A_BATCH}
     return replace(setup, scenario=replace(setup.scenario, **{**none, load.name: load.value}))
 
 
 def as_batch(setup: Setup) -> Setup:
     """The static batch with as many sequences as run at once under a setup's load.
 
-    It is limited to what fits: a server that reserves only a share of the output may run
-    more than fit in a static batch.  A trace has no single load, so it is a batch of one.
+    With replicas it is the batch of one.  It is limited to what fits: a server that reserves only a
+    share of the output may run more than fit in a static batch.  Of a load that does not fit at all
+    it is the batch that would run if it fitted.  A trace has no single load, so it is a batch of
+    one.
     """
     s = setup.scenario
     if s.kind == "batch":
         return setup
-    running = 1.0 if s.trace else one_load(setup)["running"]
-    batch = max(round(running), 1) if math.isfinite(running) else int(s.concurrency or 1)
+    if s.trace:
+        return alone(setup)
+    row = one_load(setup)
+    if row["status"] in (OUT_OF_MEMORY, CONTEXT_TOO_LONG):
+        row = one_load(replace(setup, if_fitted=True))
+    running = row["running"] if math.isfinite(row["running"]) else float(s.concurrency or 1)
+    batch = max(round(running / s.replicas), 1)
     if batch > 1 and (most := caches.largest(alone(setup))[0]):
         batch = min(batch, most)
     return under(setup, Load("batch", batch))

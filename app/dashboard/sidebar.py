@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import streamlit as st
@@ -21,14 +22,15 @@ from app.dashboard import (
     tracing,
 )
 from app.dashboard.does_not_fit import runnable
-from app.dashboard.load_curves import Load, as_batch, load_of, under
+from app.dashboard.load_curves import Load, alone, as_batch, load_of, under
 from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control, drawer, refused_in_address, set_controls
 from app.dashboard.widgets import say_each
 from app.line.presets import PRESETS
 from app.line.words import short
 from app.question.question import STANDARD, Question
-from app.question.validity import meaningless, refuse_contradictions
+from app.question.validity import has_pool, meaningless, refuse_contradictions
+from app.question.verbs import NOT_OF_A_BATCH
 from app.scenario.description import setup_words
 from app.scenario.gate import meaningless_for
 from app.scenario.known_systems import find_system
@@ -105,9 +107,16 @@ def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, 
     With the switch "If it fitted" its memory is large enough, and every chart is marked.
     """
     say_unread(resolved)
-    shown = runnable(setup, str(estimate.status[0]), estimate.message(), setup.scenario.batch)
-    if shown is setup:
-        return setup, resolved, estimate
+    least, batch = estimate, setup.scenario.batch
+    if chosen_setup().scenario.kind != "batch":  # a load runs where one of its requests fits
+        least, batch = caches.priced(alone(setup)), 1
+    shown = runnable(setup, str(least.status[0]), least.message(), batch)
+    return (setup, resolved, estimate) if shown is setup else as_if_fitted(setup)
+
+
+def as_if_fitted(setup: Setup) -> tuple[Setup, Resolved, Estimate]:
+    """A static batch as it would run if its memory were large enough."""
+    shown = replace(setup, if_fitted=True)
     return shown, caches.deployed(shown), caches.priced(shown)
 
 
@@ -131,10 +140,18 @@ def say_trace() -> None:
 
 
 def say_unread(resolved: Resolved) -> None:
-    """Draw a caption on stated parameters that neither the load nor the model uses."""
-    said = [*meaningless(resolved.scenario), *meaningless_for(resolved)]
+    """Draw captions on stated parameters that neither the load nor the model uses, and on those
+    that the batch of a load leaves out.
+    """
+    drawn, asked = resolved.scenario, chosen_setup().scenario
+    said = [*meaningless(drawn), *meaningless_for(resolved)]
     if said:
         st.caption(f"Not used here: {plain('; '.join(said))}.")
+    left_out = [one for one in NOT_OF_A_BATCH if getattr(drawn, one) != getattr(asked, one)]
+    if drawn.kind == "batch" and left_out:
+        where = "a replica" if asked.replicas > 1 else "the deployment"
+        where = "a worker of the decode pool" if has_pool(asked) else where
+        st.caption(page_text("left out of a batch", where=where, names=plain(", ".join(left_out))))
 
 
 def stop(error: RidgelineError) -> NoReturn:

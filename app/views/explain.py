@@ -42,10 +42,12 @@ def main() -> None:
         sidebar.say_trace()
         if part in (MEMORY, GRAPH):
             sidebar.say_unread(resolved)
+            runs = estimate.status[0] == "ok"
+            drawn = (setup, resolved, estimate) if runs else sidebar.as_if_fitted(setup)
         else:
-            setup, resolved, estimate = sidebar.gated(setup, resolved, estimate)
-        chosen = operators.chosen_row(phase)
-        step = operators.Step(setup, resolved, estimate, phase, export.look(), chosen)
+            drawn = sidebar.gated(setup, resolved, estimate)
+            setup = drawn[0]
+        step = operators.Step(*drawn, phase, export.look(), operators.chosen_row(phase))
         figures, table = _operators_and_chart(step, part)
         name = f"{part.casefold()}-{phase}"
     with st.container(horizontal=True):

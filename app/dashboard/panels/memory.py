@@ -1,6 +1,7 @@
 """A device's memory by part, the most users and the longest context that fit, and over an axis."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -27,11 +28,15 @@ POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
 
 
 def draw(step: Step) -> tuple[dict[str, Figure], pd.DataFrame]:
-    """Draw what the memory holds and what fits, and the memory over an axis.
+    """Draw what the memory of the device as it is holds, what fits, and the memory over an axis.
 
     Returns the charts by name, and the table of the memory over the axis.
     """
-    setup, resolved, usage, look = step.setup, step.resolved, step.estimate.memory, step.look
+    setup = replace(step.setup, if_fitted=False)
+    step = replace(
+        step, setup=setup, resolved=caches.deployed(setup), estimate=caches.priced(setup)
+    )
+    resolved, usage, look = step.resolved, step.estimate.memory, step.look
     limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
     second = resolved.system.second_memory
     if usage.second:

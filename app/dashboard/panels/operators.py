@@ -17,6 +17,7 @@ from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
 from app.wording import quantities
+from app.wording.markdown import capital
 from genz_core import Estimate
 from genz_core.models.model_kinds import generates
 
@@ -72,7 +73,8 @@ def total(step: Step) -> str:
     whole = intervals.step_latency(step.estimate, step.phase)
     priced = step_of(step.estimate, step.phase)
     alone, less = float(priced.operators_s[:, 0].sum()), -float(priced.learned_s[0])
-    named = f"A {step.phase} step" if generates(step.estimate.model) else "The forward pass"
+    named = f"a {step.phase} step" if generates(step.estimate.model) else "the forward pass"
+    named = capital(f"if it fitted, {named}" if step.setup.if_fitted else named)
     figures = {"step": named, "whole": whole, "alone": alone}
     if alone > whole.value:
         return page_text("time of a corrected step", **figures, less=less)

@@ -1,9 +1,16 @@
-"""Page Explain: what it exports."""
+"""Page Explain: what it exports, and which batch it draws for a load."""
 
 import pytest
 
 from app.dashboard import export
-from tests.app.pages import opened
+from tests.app.pages import cards, opened, shown
+
+#: A model that does not fit on eight of these devices.
+LARGE = {"model": "deepseek-ai/DeepSeek-V3", "system": "h100-sxm5-80gb", "tp": 8}
+
+
+def words(app, kind: str = "caption") -> str:
+    return " ".join(text.value for text in getattr(app, kind))
 
 
 @pytest.mark.parametrize(
@@ -17,3 +24,28 @@ def test_the_exported_table_is_that_of_the_chart(part: str, columns: set[str], m
     opened("explain", part=part)
     ((_, figures, table, _),) = exported
     assert columns <= set(table) and figures
+
+
+def test_the_batch_of_a_load_says_once_what_it_leaves_out_and_gives_no_advice():
+    query = {"engine": "vllm", "rate": 4, "prefill_system": "h100-sxm5-80gb", "prefill_workers": 2,
+             "prefill_tp": 2}  # fmt: skip
+    said = words(shown("explain", part="Memory", **query))
+    assert "give a concurrency or a rate" not in said
+    assert said.count("prefill_workers") == 1
+    assert "the static batch that runs at once on a worker of the decode pool" in said
+    (code,) = (one.value for one in shown(part="Static batch", **query).code
+               if one.value.startswith("ridgeline estimate"))  # fmt: skip
+    assert "prefill" not in code  # `estimate` refuses these for a static batch
+
+
+@pytest.mark.parametrize("part", ["Memory", "Model inside", "Roofline"])
+def test_what_does_not_fit_is_drawn_with_the_users_that_were_asked_for(part: str):
+    app = shown("explain", part=part, if_fitted="true", **LARGE)
+    assert "batch 16" in words(app) and "batch 1," not in words(app)
+    (takes,) = (text.value for text in app.markdown if "decode step takes" in text.value)
+    assert takes.startswith("If it fitted, a decode step takes")
+
+
+def test_the_memory_of_what_does_not_fit_is_that_of_the_device_as_it_is():
+    missing = shown("explain", part="Memory", **LARGE)
+    assert "Missing" in cards(missing) and "more devices or fewer bits" in words(missing, "warning")
