@@ -29,11 +29,13 @@ LOADS: Mapping[str, str] = {
     "rate": COLUMNS["rate"].title,
 }
 _NAMED = MappingProxyType({name: COLUMNS[f"{name}_s"].head for name in ("ttft", "tpot")})
+#: Difference of a median from its mean that no line shows.
+_ALIKE = 0.01
 _RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity"]
 
 
 def latencies(table: Table, load: str, look: Look, named: Mapping[str, str] = _NAMED) -> Figure:
-    """Mean and median latencies over the load, on logarithmic axes.
+    """Mean and median latencies over the load, on logarithmic axes; one line where both agree.
 
     table: columns `load`, status and, for each latency, `_s`, `_median_s` and the ends of its
     interval, drawn as a band around the mean where known.  named: latencies by column prefix; one
@@ -45,7 +47,12 @@ def latencies(table: Table, load: str, look: Look, named: Mapping[str, str] = _N
             continue
         low, high = (table[end] for end in ends(f"{column}_s"))
         figure.add_traces(band(table[load], low, high, f"{name} 80 %", look.classes[at]))
-        for suffix, words, dash in (("_s", "mean", "solid"), ("_median_s", "median", "dot")):
+        mean, median = (table[f"{column}{suffix}"] for suffix in ("_s", "_median_s"))
+        one_line = all(math.isclose(*both, rel_tol=_ALIKE) or both[0] != both[0]
+                       for both in zip(mean, median, strict=True))  # fmt: skip
+        lines = {"_s": ("mean and median" if one_line else "mean", "solid")}
+        lines |= {} if one_line else {"_median_s": ("median", "dot")}
+        for suffix, (words, dash) in lines.items():
             drawn = f"{name} {words}", dash, look.classes[at]
             figure.add_trace(_line(table, load, column + suffix, *drawn))
     times = [s for trace in figure.data for s in trace["y"] if s is not None]

@@ -265,8 +265,14 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
     name: the column of the load.
     """
     sentences = []
-    if name == "concurrency" and (waits := _waits(table)).any():
-        most, first = float(table["running"].max()), table[name][waits].iloc[0]
+    if name == "concurrency" and _waits(table).any():
+        most = float(table["running"].max())
+        # of the users before the limit, this share runs; with a prefill pool some are there
+        before = max(int((table["running"] >= most / _ALL_RUN).to_numpy().argmax()) - 1, 0)
+        share = float(table["running"][before] / table[name][before])
+        pooled = share < 1 / _ALL_RUN
+        first = f"{round(most / share if pooled else most) + 1:,}"
+        first = f"about {first}" if pooled else first
         sentences.append(page_text("others wait", most=most, first=first))
     full = table[table["status"] == "overloaded"]
     if len(full):

@@ -1,7 +1,7 @@
 """The answer for a load: its figures, their causes, and latency over loads with targets."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any
 
 import pandas as pd
@@ -25,6 +25,8 @@ from app.wording import quantities
 from app.wording.markdown import capital, plain, unbroken
 
 _SEQUENCES = COLUMNS["sequences_per_s_per_device"]
+#: A latency in a queue that grows without end.
+UNBOUNDED = "unbounded"
 #: Share of TPOT from which what prompts of other requests add to it is said.
 _WORTH_A_WORD = 0.05
 
@@ -45,12 +47,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
         st.markdown(unbroken(_causes(setup, row)))
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     bounds = latency_bounds(setup)
-    # a load whose median exceeds the target misses it at every percentile above
-    within = tuple(
-        (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
-        for one in bounds
-    )
-    most = load_curves.most_within(setup, load.name, within) if bounds else None
+    most = load_curves.most_within(setup, load.name, _limits(bounds)) if bounds else None
     figure = serving.latencies(table, load.name, export.look())
     limits = {
         f"{one.figure.title} target {quantities.seconds(one.value)}": one.value for one in bounds
@@ -70,6 +67,8 @@ def _cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) ->
         if row[column.name] != row[column.name]:
             trust = ONE_TOKEN
         value = column.words(row[column.name])
+        if row[column.name] == inf:
+            value, trust = UNBOUNDED, "the queue grows"
         figure_card(column.head, value, trust, f"{column.help} Below: 80 % interval.", fits=fits)
     column = COLUMNS["output_tokens_per_s"]
     low, high = (float(row[end]) for end in THROUGHPUT_ENDS)
@@ -114,6 +113,28 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     return f"{said} {limits}; {quantities.advice('it', caches.levers(batch)['decode'], parts)}."
 
 
+def _limits(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
+    """The columns of a load's row that targets limit, and the most that each may be [s].
+
+    A load whose median exceeds a target misses it at every percentile above.
+    """
+    return tuple(
+        (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
+        for one in bounds
+    )
+
+
+def _first_missed(setup: Setup, bounds: Sequence[Target], load: str) -> str:
+    """The latency that misses its target first as a load grows: "the mean TTFT"."""
+
+    def most(one: Target) -> float:
+        return load_curves.most_within(setup, load, _limits([one]))
+
+    figure = min(bounds, key=most).figure
+    which = "even the median" if figure.percentile > 50 else "the median"
+    return f"{which if figure.percentile else 'the mean'} {COLUMNS[f'{figure.latency}_s'].head}"
+
+
 def _caption(setup: Setup, row: Mapping[str, Any], bounds: Sequence[Target], most: Load) -> str:
     said = []
     if bounds:
@@ -122,7 +143,8 @@ def _caption(setup: Setup, row: Mapping[str, Any], bounds: Sequence[Target], mos
             what = "users" if most.name == "concurrency" else "requests/s"
             said.append(f"No number of {what} is within the targets.")
         elif beyond:
-            said.append(page_text("most by the median", most=most))
+            missed = _first_missed(setup, bounds, most.name)
+            said.append(page_text("most by the median", most=most, missed=missed))
         else:
             said.append(f"**{most.words}** is the most that meet the targets.")
         if beyond:
@@ -173,7 +195,8 @@ def reading_load(setup: Setup, resolved: Resolved) -> None:
 def _reading_figures(setup: Setup, row: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
     """Value, a figure beside it and meaning of each card of a model that generates nothing."""
     rate, isl = row["output_tokens_per_s"], setup.scenario.isl
-    mean, half = (quantities.seconds(row[name]) for name in ("ttft_s", "ttft_median_s"))
+    mean, half = (quantities.seconds(row[name]) if row[name] < inf else UNBOUNDED
+                  for name in ("ttft_s", "ttft_median_s"))  # fmt: skip
     all_s, each = (quantities.rate(row[name], "seq/s") for name in
                    ("output_tokens_per_s", "output_tokens_per_s_per_device"))  # fmt: skip
     return {
