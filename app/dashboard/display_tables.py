@@ -101,24 +101,30 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-#: Width of the names of operators [px]: of "post_attention_norm".
-_OPERATOR_WIDTH = 138
+#: Widths of columns of operators [px], of "post_attention_norm" and "communication": a page of
+#: 1300 px shows all of them, a phone the first three.
+_WIDTHS = {"name": 130, "predicted [µs]": 74, "limited by": 98, "share": 54, "of bound": 66}
+#: Columns of operators on a page, in their order.
+OPERATORS_SHOWN = tuple(_WIDTHS)
 
 
 def operator_columns() -> dict[str, Any]:
     """Streamlit's configuration of the columns of `operator_rows`."""
-    number = st.column_config.NumberColumn
-    numbers = {head: number(head, format="localized", help=words or None)
-               for head, (_, unit, words) in _OPERATORS.items() if unit}  # fmt: skip
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    told = {head: words or None for head, (_, _, words) in _OPERATORS.items()}
+    numbers = {head: number(head, format="localized", help=told[head])
+               for head, (_, unit, _) in _OPERATORS.items() if unit}  # fmt: skip
+    of = {head: {"width": width, "help": told[head]} for head, width in _WIDTHS.items()}
     return numbers | {
         "id": None,
-        "name": st.column_config.TextColumn("operator", pinned=True, width=_OPERATOR_WIDTH),
-        "share": number("share", format="percent", width=60, help=_OPERATORS["share"][2]),
+        "name": text("operator", pinned=True, **of["name"]),
+        "predicted [µs]": number("time [µs]", format="localized", **of["predicted [µs]"]),
+        "limited by": text(**of["limited by"]),
+        "share": number(format="percent", **of["share"]),
         "of bound": st.column_config.ProgressColumn(
-            "of bound", format="percent", min_value=0, max_value=1, width=72,
-            help=_OPERATORS["of bound"][2],
+            format="percent", min_value=0, max_value=1, **of["of bound"]
         ),
-    }  # fmt: skip
+    }
 
 
 def figure_columns(table: pd.DataFrame) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bo
     """Draw a figure on a card: its name, its value, and a figure to compare it with below."""
     st.metric(
         label, value, beside, border=True, help=meaning or None,
-        delta_color="inverse" if alarming else "off", delta_arrow="off",
+        delta_color="inverse" if alarming else "off", delta_arrow="off", height="stretch",
     )  # fmt: skip
 
 

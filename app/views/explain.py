@@ -65,7 +65,7 @@ def _operators_and_chart(step: operators.Step, part: str) -> tuple[dict[str, Fig
     """
     st.markdown(operators.total(step))
     st.caption(page_text("operators and chart", scenario=sidebar.describe(step.setup)))
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns((6, 5), gap="medium")
     with left:
         table = operators.operators(step)
         operators.detail(step)

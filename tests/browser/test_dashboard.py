@@ -231,6 +231,18 @@ def test_a_page_fits_a_phone_and_asks_nobody_but_its_own_server(
     assert [url for url in requested if not re.match(rf"{app_url}|data:|blob:", url)] == []
 
 
+def test_what_stands_on_a_card_is_wrapped_and_never_cut(open_page):
+    page = open_page("answer", system="gaudi3", batch=16)  # "set a rent under What if"
+    settled(page)
+    texts = '[data-testid="stMetricLabel"] *, [data-testid="stMetricDelta"] *'
+    page.wait_for_selector(texts)
+    cut = f"[...document.querySelectorAll('{texts}')].filter(one => one.scrollWidth > "
+    assert (
+        page.evaluate(f"{cut}one.clientWidth + 1 && one.clientWidth).map(one => one.innerText)")
+        == []
+    )
+
+
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("scheme", "paper"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(17, 22, 29)")]

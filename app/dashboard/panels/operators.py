@@ -22,7 +22,6 @@ from genz_core import Estimate
 from genz_core.models.model_kinds import generates
 
 _CHOSEN, _LAST = "operator", "operator_last"
-_SHOWN = ("name", "predicted [µs]", "share", "of bound", "limited by")
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def operators(step: Step) -> pd.DataFrame:
         height=min(560, display_tables.height(whole)), on_select="rerun",
         selection_mode="single-row",
         selection_default={"selection": {"rows": at}} if at else None,
-        placeholder=quantities.NOT_VALIDATED, column_order=_SHOWN,
+        placeholder=quantities.NOT_VALIDATED, column_order=display_tables.OPERATORS_SHOWN,
         column_config=display_tables.operator_columns(),
     )  # fmt: skip
     choose([str(whole["id"].iloc[row]) for row in event["selection"]["rows"]], "table")

@@ -49,3 +49,13 @@ def test_a_table_of_times_holds_no_formula_for_the_button_that_saves_it():
     assert shown["name"].tolist()[:2] == ["'=HYPERLINK(1)", "gemm"]
     assert pd.isna(shown["name"][2])
     assert shown["time [µs]"].tolist() == pytest.approx([1.0, 2.0, 3.0])
+
+
+def test_the_columns_of_operators_fit_on_a_page_and_the_first_three_on_a_phone():
+    """Their last one, which says what limits an operator, was once cut."""
+    chosen, page, phone = 34, 456, 342  # the column of checkboxes, the table's own width [px]
+    widths = [
+        display_tables.operator_columns()[name]["width"] for name in display_tables.OPERATORS_SHOWN
+    ]
+    assert chosen + sum(widths) <= page and chosen + sum(widths[:3]) <= phone
+    assert display_tables.OPERATORS_SHOWN[2] == "limited by"
