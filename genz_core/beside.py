@@ -87,7 +87,7 @@ def _with(routed: Op, shared: list[Op]) -> Op:
     weights = sum(op.weight_bytes for op in shared)
     held = sum(op.held_weight_bytes for op in shared)
     of_row = routed.flops / np.maximum(dims["rows"], _LEAST)
-    of_expert = routed.held_weight_bytes / np.maximum(dims["experts"], _LEAST)
+    of_expert = np.maximum(routed.held_weight_bytes / np.maximum(dims["experts"], _LEAST), _LEAST)
     return replace(
         routed,
         flops=routed.flops + flops,
@@ -96,6 +96,7 @@ def _with(routed: Op, shared: list[Op]) -> Op:
         dims={
             **dims,
             "rows": dims["rows"] + flops / np.maximum(of_row, _LEAST),
-            "active_experts": dims["active_experts"] + weights / np.maximum(of_expert, _LEAST),
+            "active_experts": dims["active_experts"] + weights / of_expert,
+            "shared_experts": held / of_expert,
         },
     )

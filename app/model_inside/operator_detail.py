@@ -154,7 +154,8 @@ def _shapes(op: Op) -> dict[str, str]:
     if op.kind == "moe":
         matrices, inner = 2.0 + d["gated"], _shape(d["hidden"], d["intermediate"])
         return {
-            "weights": f"{d['active_experts']:.4g} of {quantities.count(d['experts'])} "
+            "weights": f"{d['active_experts']:.4g} of "
+            f"{quantities.count(round(d['experts'] + d.get('shared_experts', 0.0)))} "
             f"experts × {matrices:.0f} {inner}",
             "input": _shape(d["tokens"], d["hidden"]),
             "output": _shape(d["tokens"], d["hidden"]),

@@ -11,6 +11,7 @@ from app.dashboard.panels.static_answer import steps_of
 from app.scenario import intervals
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
+from genz_core.limits import short
 
 AXES = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
@@ -53,8 +54,8 @@ def draw_breakdown(step: Step) -> dict[str, Figure]:
     whole, priced = totals[name], steps[step.phase]
     fall = breakdown.waterfall(parts_of(priced), whole, f"{name} by cause", step.look)
     export.chart(fall, "waterfall")
-    factor = priced.learned_factor()
-    learned = page_text("learned factor", factor=factor) if factor != 1.0 else ""
+    factor = short(priced.learned_factor(), 3)
+    learned = page_text("learned factor", factor=factor) if factor != short(1.0, 3) else ""
     st.caption(page_text("sum of a step", whole=whole, learned=learned))
     by_class = {names[phase]: intervals.by_class(one) for phase, one in steps.items()}
     classes = breakdown.time_by_class(by_class, totals, step.look)

@@ -49,3 +49,22 @@ def test_what_does_not_fit_is_drawn_with_the_users_that_were_asked_for(part: str
 def test_the_memory_of_what_does_not_fit_is_that_of_the_device_as_it_is():
     missing = shown("explain", part="Memory", **LARGE)
     assert "Missing" in cards(missing) and "more devices or fewer bits" in words(missing, "warning")
+
+
+def test_the_factor_of_measured_runs_is_said_only_where_its_digits_differ_from_one(monkeypatch):
+    """It once read "multiplied by 1"."""
+    step = "genz_core.steps.step_estimate.StepEstimate.learned_factor"
+    for factor, told in ((1.0004, False), (1.23456, True)):
+        monkeypatch.setattr(step, lambda *_, factor=factor: factor)
+        said = words(opened("explain", part="Breakdown"))
+        assert ("multiplied by" in said) is told
+    assert "multiplied by 1.23, a factor" in said
+
+
+def test_the_experts_of_an_operator_include_a_shared_one_that_runs_with_them():
+    """223.4 of 256 experts once counted the shared one on one side only."""
+    query = {"model": "deepseek-ai/DeepSeek-V3", "system": "h200", "tp": 8, "concurrency": 4096}
+    tables = [table.value for table in shown("explain", **query).dataframe]
+    (shapes,) = (one["shape"] for one in tables if "shape" in one)
+    (experts,) = (shape for shape in shapes if "experts" in shape)
+    assert " of 257 experts" in experts
