@@ -51,6 +51,7 @@ def _row(runs: MeasuredRuns, at: int, weights: Mapping[str, float]) -> dict[str,
     measured, told = _measured().get(name, {}), _of_physics()[name]
     row: dict[str, Any] = {
         "run": name,
+        "model": measured.get("model", ""),
         "system": facts.system,
         "weights": facts.weights,
         "version": facts.version,

@@ -11,16 +11,22 @@ from app.dashboard.widgets import draw_table, say_each
 from app.scenario import runs_behind as behind
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
+from genz_core.measured_runs import SIZES
 
 _HEADS = {
     f"{what}_{name}": words.format(COLUMNS[name].head)
     for name in ("tpot_s", "ttft_s")
-    for what, words in (("measured", "{} measured [s]"), ("of_physics", "{} uncorrected"))
+    for what, words in (
+        ("measured", "{} measured [s]"),
+        ("of_physics", "{}, measured / uncorrected"),
+    )
 } | {
-    f"{what}_{latent}": f"{words}{head}"
+    f"{what}_{latent}": words.format(head)
     for latent, head in (("steps", "steps"), ("wait", "first token"))
-    for what, words in (("learned", ""), ("weight", "weight in "))
+    for what, words in (("learned", "factor on {}"), ("weight", "weight in {}"))
 }
+#: Columns that say what ran, which stand first.
+_RAN = ("run", "model", "system", "weights", *SIZES)
 
 
 def all_loads(setup: Setup) -> None:
@@ -69,5 +75,5 @@ def _runs_behind(setup: Setup) -> None:
         draw_table(
             rows, "serving_runs",
             height="auto", column_config=dict(_HEADS),
-            column_order=list(dict.fromkeys(("run", *_HEADS, *rows[0]))),
+            column_order=list(dict.fromkeys((*_RAN, *_HEADS, *rows[0]))),
         )  # fmt: skip

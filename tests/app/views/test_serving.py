@@ -246,3 +246,13 @@ def test_what_prompts_of_others_add_is_not_the_longer_context_of_later_turns():
     added = float(re.search(r"prefills add ([0-9.]+) ms to TPOT", said)[1])
     (row,) = ridgeline.serve(Question().model, system=Question().system, **query).rows
     assert added == pytest.approx(1e3 * row["prompt_share"] * row["tpot_s"], rel=0.01)
+
+
+def test_a_measured_run_behind_a_figure_is_named_by_what_ran_before_its_figures():
+    app = shown("answer", engine="vllm", part="Load curves")
+    (runs,) = (one for one in app.dataframe if "of_physics_tpot_s" in one.value)
+    order = list(runs.proto.column_order)
+    assert order[:4] == ["run", "model", "system", "weights"]
+    assert {"isl", "concurrency"} <= set(order[: order.index("measured_tpot_s")])
+    assert runs.value["model"].str.contains("/").all()
+    assert "measured / uncorrected" in str(runs.proto.columns)
