@@ -18,6 +18,7 @@ from app.scenario.served_rows import prefill_pool, served
 from genz_core.common.memo import ByIdentity
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
+from genz_core.latency.roofline import fastest_of
 from genz_core.models.model_kinds import check_generates
 from genz_core.sensitivity import crossing, elasticity, least_factor
 from genz_core.steps.step_estimate import StepEstimate
@@ -260,7 +261,8 @@ def _least(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The least value of each resource if all others were unlimited, and its current value.
 
-    Peaks are rated ones, although bounds use the highest clock.  running: sequences at once.
+    Arithmetic is counted at the rated peak of the format that most of it runs in; running:
+    sequences at once.
     """
     priced, system = estimate_resolved(_as_batch(resolved, running)), resolved.system
     prompts = priced.prefill
@@ -280,15 +282,21 @@ def _least(
             continue
         busy = {
             name: float((getattr(step, name)[:, 0] * step.runs).sum())
-            for name in ("flops", "compute_s", "memory_s", "communication_s")
+            for name in ("compute_s", "memory_s", "communication_s")
         }
+        peak = _rated_peak(step, system)
         amounts = {
             "bytes_per_s": busy["memory_s"] * system.memory_bytes_per_s,
-            "flops_per_s": busy["flops"] / system.boost_factor,
+            "flops_per_s": busy["compute_s"] * peak,
             "link_bytes_per_s": busy["communication_s"] * link,
         }
         for name, amount in amounts.items():
             needed[name] = float(np.fmax(needed[name], amount / limits[column]))
-        peak = busy["flops"] / busy["compute_s"] if busy["compute_s"] else math.nan
-        has["flops_per_s"] = float(np.fmax(has["flops_per_s"], peak / system.boost_factor))
+        has["flops_per_s"] = float(np.fmax(has["flops_per_s"], peak))
     return needed, has
+
+
+def _rated_peak(step: StepEstimate, system: System) -> float:
+    """The rated peak of the format in which most of a step's arithmetic runs [FLOP/s]."""
+    most = int(np.argmax(step.flops[:, 0] * step.runs))
+    return system.peak_flops_per_s[fastest_of(step.graph.ops[most], system)]

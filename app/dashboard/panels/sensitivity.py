@@ -105,14 +105,13 @@ def _show_needed(need: Requirement) -> None:
             "resource": RESOURCES.get(name, "All together"),
             "needed": f"64× is not enough{' alone' if name in RESOURCES else ''}"
             if factor is None
-            else "more"
-            if factor > 1.0
-            else "this much is enough",
-            "of": f"{quantities.digits(factor)} ×" if factor else "–",
+            else f"{quantities.digits(factor)} × of what it has"
+            if factor != 1.0
+            else "what it has is enough",
         }
         for name, factor in need.factors.items()
     ]
-    draw_table(factors, "requirement_factors", column_config={"of": "of what it has"})
+    draw_table(factors, "requirement_factors")
     st.markdown("Each device needs at least:")
     least = [
         {"resource": words, "at least": _amount(name, need.least[name]),

@@ -21,7 +21,7 @@ from app.wording.markdown import plain
 from hardware_db import yaml_document
 
 _FOLDER = Path(__file__).parents[2] / "samples" / "studies"
-_OWN = "The scenario above"
+_OWN = "The form's scenario"
 #: Texts of the shipped studies by their titles.
 _WORKED: Mapping[str, str] = {
     str(yaml_document.read(path)["title"]): path.read_text(encoding="utf-8")

@@ -85,11 +85,17 @@ def test_the_strip_says_what_frontiers_compare(axis: str, said: str):
     assert read(app.text_input("question_line").value).understood()
 
 
+def test_the_strip_of_a_comparison_names_what_is_compared():
+    said = sentence(shown("compare", part="Figures"))
+    assert said.startswith("Compare **Llama-3.1-8B** for **16 users**")
+    assert "h100-sxm5-80gb or h200-sxm-141gb or b200-sxm-180gb" in said
+
+
 def test_the_strip_says_an_account_and_nothing_of_a_worked_study():
     assert sentence(shown("plan", part="Economics")).startswith("Price **Llama-3.1-8B**")
     worked = shown("chip_lab", part="Study")
     assert not [text for text in worked.markdown if text.value.startswith("Vary")]
-    own = shown("chip_lab", part="Study", study="The scenario above")
+    own = shown("chip_lab", part="Study", study="The form's scenario")
     assert [text for text in own.markdown if text.value.startswith("Vary")]
 
 

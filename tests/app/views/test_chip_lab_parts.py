@@ -33,13 +33,23 @@ def test_a_link_that_no_slider_reaches_is_a_sentence(said: str):
     assert not app.exception and "peak" in app.error[0].value
 
 
-@pytest.mark.parametrize("name", ["What would HBM4 bring", "The scenario above"])
+@pytest.mark.parametrize("name", ["What would HBM4 bring", "The form's scenario"])
 def test_a_study_is_one_chart_and_a_row_a_combination(name: str):
     app = opened("chip_lab", part="Study", study=name)
     assert not app.exception and not app.error
     (chart,) = charts(app)
     bars = sum(len(trace["x"]) for trace in chart["data"])
     assert bars == len(app.dataframe[0].value) >= 6
+
+
+def test_what_a_target_needs_is_a_factor_and_peaks_are_rated_ones():
+    app = shown("chip_lab", part="Needed hardware", target="tpot < 5ms", batch=1, isl=4096)
+    factors, least = (table.value for table in app.dataframe)
+    assert list(factors) == ["resource", "needed"]
+    told = ("of what it has", "is not enough", "what it has is enough")
+    assert all(any(words in one for words in told) for one in factors["needed"])
+    arithmetic = least.set_index("resource").loc["Arithmetic", "this system has"]
+    assert arithmetic == "989 TFLOP/s"  # as on its datasheet, not the mean of several formats
 
 
 def test_a_study_that_is_none_is_a_sentence():
@@ -66,7 +76,7 @@ def test_counts_that_are_none_are_a_sentence(tmp_path: Path):
 def test_a_worked_study_needs_no_question_that_can_be_priced():
     worked, own = (
         opened("chip_lab", part="Study", model="BAAI/bge-m3", tp=3, study=study)
-        for study in ("What would HBM4 bring", "The scenario above")
+        for study in ("What would HBM4 bring", "The form's scenario")
     )
     assert not worked.exception and not worked.error and charts(worked)
     assert not own.exception and own.error
