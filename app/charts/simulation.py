@@ -68,11 +68,13 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figur
 
 
 def cumulative(
-    curves: Mapping[str, tuple[Array, Array]], targets: Sequence[float], title: str, look: Look
-) -> Figure:
+    curves: Mapping[str, tuple[Array, Array]], targets: Sequence[float], title: str, look: Look,
+    of: str = "requests",
+) -> Figure:  # fmt: skip
     """Cumulative distributions of latencies, with the targets as lines.
 
-    curves: (seconds, share of requests that take at most that long) by name.  targets: [s].
+    curves: (seconds, share that takes at most that long) by name.  targets: [s].  of: what has the
+    latencies, of which the share is.
     """
     figure = blank(look, title, 360)
     for at, (name, (seconds, share)) in enumerate(curves.items()):
@@ -85,7 +87,7 @@ def cumulative(
         name, style = f"target {quantities.seconds(target_s)}", {"width": 1.5, "dash": "dash"}
         figure.add_trace(line([target_s] * 2, [0, 1], name, look.alarm, "", line=style))
     x = {"title_text": "Time", **time_axis(times, across=True)}
-    y = {"title_text": "Share of requests", "tickformat": ".0%", "range": [0, 1.03]}
+    y = {"title_text": f"Share of {of}", "tickformat": ".0%", "range": [0, 1.03]}
     return figure.laid(x, y, margin={"t": 44, "b": 92})
 
 

@@ -60,7 +60,7 @@ class Points:
 
     frontier: of all that can run.  plans: best first.  x_guides, y_guides: targets on the axes.
     left_out: number of candidates that are not drawn.  faint: what a candidate does that is not
-    known to meet the targets.
+    known to meet the targets, "" without targets.
     """
 
     x: Axis
@@ -84,6 +84,7 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
     unknown = found.ranking.undecided(candidates, found.probability) & drawn & ~meets
     kept = _thinned(drawn, meets)
     targets = answer.found.ranking.targets
+    missed = "miss a target or are not validated" if unknown.any() else "miss a target"
     vertices = frontier(across, upwards, x, y)
     return Points(
         x, y,
@@ -97,7 +98,7 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
         _near(guides(targets, x), across),
         _near(guides(targets, y), upwards),
         int(drawn.sum() - kept.sum()),
-        "miss a target or are not validated" if unknown.any() else "miss a target",
+        missed if targets else "",
     )  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def words(row: Row, pending: str = "") -> dict[str, Any]:
     money = {
         name: quantities.dollars(row[column]) if cost else None
         for name, column in (
-            ("$ per 1M out, rented", "usd_per_mtok"),
+            (COLUMNS["usd_per_mtok"].head, "usd_per_mtok"),
             ("$ an hour", "usd_per_hour"),
         )
     }

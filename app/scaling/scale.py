@@ -130,8 +130,8 @@ def scale(
         "until_s": until_s,
     }
     first = ReplicaSetPlan(policy, _initial(deployed, rule), **shared)
-    following = deployed.run(first, part(progress, 0.0, 0.5), cancelled)
-    rest = part(progress, 0.5, 1.0)
+    following = deployed.run(first, part(progress, 0.0, 0.5, "autoscaled"), cancelled)
+    rest = part(progress, 0.5, 1.0, "fixed replicas")
     if "replicas" in query.given:
         fixed = deployed.run(
             ReplicaSetPlan(Fixed(q.replicas), q.replicas, **shared), rest, cancelled

@@ -27,6 +27,12 @@ def never() -> bool:
     return False
 
 
-def part(progress: Progress, start: float, end: float) -> Progress:
-    """Progress of a piece of work that covers the share [start, end] of the whole."""
-    return lambda share, what: progress(start + (end - start) * min(max(share, 0.0), 1.0), what)
+def part(progress: Progress, start: float, end: float, name: str = "") -> Progress:
+    """Progress of a piece of work that covers the share [start, end] of the whole.
+
+    name: of the piece, said before what it does.
+    """
+    lead = f"{name}: " if name else ""
+    return lambda share, what: progress(
+        start + (end - start) * min(max(share, 0.0), 1.0), f"{lead}{what}"
+    )

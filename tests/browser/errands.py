@@ -253,7 +253,7 @@ def three_systems(luck: random.Random) -> Errand:
     def read(walk: Walk) -> dict[str, float | None]:
         walk.see(f"The best deployments that give every user {speed} tokens/s or more")
         names = {slug: hardware_db.load(slug).name for slug in SYSTEMS.values()}
-        rows, cost = table(walk, "deployment", *names.values()), "$ per 1M out, rented"
+        rows, cost = table(walk, "deployment", *names.values()), "$ per Mtok out"
         return {
             slug: next((number(row[cost]) for row in rows
                         if name in row["deployment"] and "$" in row.get(cost, "")), None)

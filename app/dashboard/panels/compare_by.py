@@ -10,7 +10,15 @@ import streamlit as st
 from app.charts import setups as charts
 from app.charts.figure import Figure
 from app.charts.memory import PARTS
-from app.dashboard import caches, display_tables, export, own_definitions, search_form, sidebar
+from app.dashboard import (
+    caches,
+    display_tables,
+    export,
+    own_definitions,
+    search_form,
+    sidebar,
+    strip,
+)
 from app.dashboard.load_curves import as_batch, batches_words
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table, each_answered, pick, say_each
@@ -48,6 +56,7 @@ def show(tab: str, base: Setup) -> None:
         search_form.opener()
     with sidebar.stopping():
         names = compared(axis, base)
+    strip.say(under_load(base.scenario), "sweep", {axis: tuple(names)}, lead="Compare")
     if unused := search_form.unread((axis,)):
         st.caption(f"Not used here: {', '.join(unused)}.")
     sidebar.say_trace()

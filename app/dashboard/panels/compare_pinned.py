@@ -74,7 +74,10 @@ def _figures(setups: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> 
     st.caption(" ".join(f"{name}: {load_words(setups[name].scenario)}." for name in table))
     with st.container(height=display_tables.height(words), border=False):  # before it is drawn
         draw_table(words, "comparison")
-    st.caption(page_text("side by side", first=next(iter(estimates))))
+    if len(estimates) > 1:
+        st.caption(page_text("side by side", first=next(iter(estimates))))
+    else:
+        st.caption(page_text("in brackets"))
     return display_tables.comparison_numbers(table)
 
 

@@ -160,7 +160,7 @@ def _row(
         COLUMNS["ttft_s"].head: _trusted(
             (row["ttft_s"], row["ttft_low_s"], row["ttft_high_s"]), quantities.seconds
         ),
-        "$ per 1M out, rented": quantities.dollars(cost) if isfinite(cost) else None,
+        COLUMNS["usd_per_mtok"].head: quantities.dollars(cost) if isfinite(cost) else None,
         "nearest measured run": f"{apart(run, degrees, row['users'], lengths)} ({run.source})"
         if run else "none",
     }  # fmt: skip

@@ -210,7 +210,8 @@ def _chart(searched: Searched, answer: Answer) -> None:
     figure = charts.candidates(shown, export.look())
     export.chart(figure, key, clicked=lambda: _opened(key, answer, searched))
     more = f" {shown.left_out:,} points are not shown." if shown.left_out else ""
-    words = page_text("candidates", faint=shown.faint)
+    said = f"Filled points meet every target, faint ones {shown.faint}." if shown.faint else ""
+    words = page_text("candidates", points=said).strip()
     st.caption(f"{open_point.opened_words()}{words}{more}")
 
 
@@ -248,7 +249,9 @@ def _others(named: Named) -> None:
     rows = [
         {
             "family": other["family"],
-            "nearest": f"{near['devices']} devices, {plan_text.shape(near)}" if near else None,
+            "nearest": f"{quantities.counted(near['devices'], 'device')}, {plan_text.shape(near)}"
+            if near
+            else None,
             "why it loses": other["why"],
         }
         for other in named["others"]

@@ -62,6 +62,12 @@ def test_a_distribution_shows_its_target(answer):
     assert figure.layout.yaxis.tickformat == ".0%"
 
 
+def test_a_distribution_of_gaps_is_not_one_of_requests():
+    curves = {"ITL": (np.array([1.0, 2.0]), np.array([0.5, 1.0]))}
+    figure = checked(charts.cumulative(curves, [], "t", style.LIGHT, "requests or tokens"))
+    assert figure.layout.yaxis.title.text == "Share of requests or tokens"
+
+
 def test_nothing_to_draw_is_an_empty_figure():
     empty = (np.zeros(0), np.zeros(0))
     assert checked(charts.cumulative({"TTFT": empty}, [], "t", style.LIGHT)).data[0].x == ()

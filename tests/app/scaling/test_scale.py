@@ -106,10 +106,16 @@ def test_a_fixed_number_that_was_given_is_the_other_way():
 
 
 def test_progress_is_told_and_a_run_can_be_ended():
-    told = []
+    told, pieces = [], []
     given = ask("scale", {**LOAD, "rate": 0.25, "requests": 1100})
-    scale(given, lambda share, what: told.append(share), **extras("scale"))
+
+    def progress(share: float, what: str) -> None:
+        told.append(share)
+        pieces.append(what.partition(": ")[0])
+
+    scale(given, progress, **extras("scale"))
     assert told == sorted(told) and told[-1] > 0.5
+    assert list(dict.fromkeys(pieces)) == ["autoscaled", "fixed replicas"]  # each counts from 0
     with pytest.raises(Cancelled):
         scale(given, cancelled=lambda: True, **extras("scale"))
 

@@ -130,3 +130,12 @@ def test_a_trace_is_compared_as_a_batch_of_one_and_that_is_said(tab: str):
     assert charts(app)
     said = " ".join(caption.value for caption in app.caption)
     assert "batch of one" in said or "a static batch of 1," in said
+
+
+def test_one_scenario_has_nothing_in_parentheses_and_says_nothing_of_them():
+    pins = [{"batch": 4}]
+    for several in (False, True):
+        asked = json.dumps([*pins, {"batch": 8}] if several else pins)
+        app = opened("compare", part="Pinned", pins=asked)
+        said = " ".join(caption.value for caption in app.caption)
+        assert "Square brackets" in said and ("Parentheses" in said) is several

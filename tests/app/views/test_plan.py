@@ -35,6 +35,8 @@ def test_the_page_answers_with_its_defaults():
     assert not app.exception and not app.error
     assert set(cards(app)) >= {"TTFT", "TPOT", "Devices"}
     assert "Meets all targets" not in cards(app)  # none is stated
+    assert "every target" not in text(app) and "faint" not in text(app)
+    assert "1 devices" not in str([table.value.to_dict() for table in app.dataframe])
     assert "sustain the load; ranked by" in text(app) and "meet the targets" not in text(app)
 
 
@@ -229,7 +231,7 @@ def test_every_system_has_one_row_with_its_nearest_run_or_what_it_lacks():
         assert table["TPOT P99"].notna().all() and table["Nearest measured run"].notna().all()
     assert missed["Meets all targets"].str.startswith("no: TPOT p99").all()
     assert not met["Meets all targets"].str.startswith("no").any()
-    costs = [float(text.removeprefix("$")) for text in met["$ per 1M out, rented"]]
+    costs = [float(text.removeprefix("$")) for text in met["$ per Mtok out"]]
     assert costs == sorted(costs), "both are as good as sure, so that cost alone orders them"
 
 
