@@ -232,15 +232,13 @@ def test_a_page_fits_a_phone_and_asks_nobody_but_its_own_server(
 
 
 def test_what_stands_on_a_card_is_wrapped_and_never_cut(open_page):
-    page = open_page("answer", system="gaudi3", batch=16)  # "set a rent under What if"
-    settled(page)
+    page = open_page("answer", system="gaudi3", batch=16)
+    page.get_by_text("set a rent under What if").wait_for()
     texts = '[data-testid="stMetricLabel"] *, [data-testid="stMetricDelta"] *'
-    page.wait_for_selector(texts)
-    cut = f"[...document.querySelectorAll('{texts}')].filter(one => one.scrollWidth > "
-    assert (
-        page.evaluate(f"{cut}one.clientWidth + 1 && one.clientWidth).map(one => one.innerText)")
-        == []
-    )
+    styles = f"[...document.querySelectorAll('{texts}')].map(one => getComputedStyle(one))"
+    assert page.evaluate(f"{styles}.map(one => one.textOverflow + ' ' + one.whiteSpace)")
+    cut = "one => one.textOverflow == 'ellipsis' || one.whiteSpace == 'nowrap'"
+    assert page.evaluate(f"{styles}.filter({cut}).length") == 0
 
 
 @pytest.mark.by_day(1)
