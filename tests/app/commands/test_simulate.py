@@ -143,7 +143,13 @@ def test_a_fit_that_is_not_kept_leaves_no_file(own_data, printed):
 
 def test_a_result_file_names_load_and_figures(own_data, answer, printed, tmp_path):
     file = tmp_path / "result.json"
-    smaller = {"max_concurrency": 8, "completed": 80, "duration": 13.0, "mean_e2el_ms": 1290.0}
+    smaller = {
+        "max_concurrency": 8,
+        "num_prompts": 80,
+        "completed": 80,
+        "duration": 13.0,
+        "mean_e2el_ms": 1290.0,
+    }
     totals = {"total_input_tokens": 8000, "total_output_tokens": 4000}
     file.write_text(json.dumps({**VLLM, **smaller, **totals}))
     named = answer("simulate", LLAMA, "--measured", file)
