@@ -45,7 +45,8 @@ def page() -> None:
     strip.say(under_load(s), "economics")
     one = replace(setup, scenario=under_load(s))
     engine = plain(resolved.engine.name)
-    st.caption(f"One replica, engine {engine}: {sidebar.describe(one)}.")
+    replicas = quantities.counted(s.replicas, "replica")
+    st.caption(f"{replicas}, engine {engine}: {sidebar.describe(one)}.")
     with sidebar.stopping():
         sidebar.gated_load(one, switch=False)
         setup, power = account_form(setup)
