@@ -61,9 +61,13 @@ def missed(named: Mapping[str, Any]) -> str:
 
 
 def chance(plan: Mapping[str, Any]) -> str:
-    """The probability of a plan, and whether measurements validate its kind."""
+    """The probability of a plan, and whether measurements validate its kind; "–" for a validated
+    one without targets.
+    """
     if plan["probability"] is None:
         return quantities.NOT_VALIDATED
+    if plan.get("margins") == {}:
+        return "–"
     shown = quantities.chance(plan["probability"])
     return shown if plan["probability_validated"] else f"{shown}, {quantities.NOT_VALIDATED}"
 

@@ -76,6 +76,8 @@ def test_degrees_that_nobody_measured_have_no_probability(found):
 def test_above_95_percent_a_probability_is_said_no_more_exactly(probability, said):
     plan = {"probability": probability, "probability_validated": True}
     assert chance(plan) == (said or "not validated")
+    without_targets = chance({**plan, "margins": {}})
+    assert without_targets == ("not validated" if probability is None else "–")
 
 
 def test_what_cannot_run_meets_nothing_and_a_loose_target_is_sure_where_load_is_light(found):
