@@ -38,7 +38,7 @@ def beside_prediction_panel(pricing: Callable[[], Priced | None]) -> None:
     show_phases(comparison)
     if priced.identity:
         show_identity(priced.identity, "measured_identity", to_sidebar)
-    show_sums(comparison.checks)
+    show_sums(comparison.checks, in_words=not priced.apart)
 
     st.subheader("Findings", anchor=False)
     show_findings(priced, comparison)

@@ -38,7 +38,8 @@ def show_time_report(report: TimeReport) -> None:
 def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
     """Draw the checks of a measurement.
 
-    in_words: state the failed ones; False if findings state them.
+    in_words: state the failed ones; False if findings, or differences between what ran and the
+    scenario, state them.
     """
     if not checks:
         return
