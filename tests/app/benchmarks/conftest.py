@@ -26,6 +26,16 @@ RUN: dict[str, Any] = {
 HARDWARE = {"system": "h100", "tp": 1, "weights": "bf16"}
 
 
+#: Times of single requests [s], as vLLM's client lists them.
+_LISTS = ("ttfts", "itls", "start_times", "latencies")
+
+
+def _longer(seconds: Any, factor: float) -> Any:
+    if isinstance(seconds, list):
+        return [_longer(one, factor) for one in seconds]
+    return seconds * factor
+
+
 def slower(run: dict[str, Any], factor: float) -> dict[str, Any]:
     """The same run with latencies multiplied and rates divided by a factor."""
     changed = {
@@ -34,6 +44,7 @@ def slower(run: dict[str, Any], factor: float) -> dict[str, Any]:
         if name.endswith("_ms") or name == "duration"
     }
     changed |= {name: run[name] / factor for name in run if name.endswith("_throughput")}
+    changed |= {name: _longer(run[name], factor) for name in _LISTS if name in run}
     return {**run, **changed}
 
 
