@@ -116,7 +116,7 @@ def _simulated(
     means = {name: row[f"{name}_s"] for name in held}
     open_s = 0.0 if demand.is_closed(question) else lifetime_s
     ends = (open_s * _WARM, 0.0 if trace else open_s * _DRAIN)
-    return _figures(outcome, ends, share, means), outcome
+    return figures_of(outcome, ends, share, means), outcome
 
 
 def _refuse(family: Family) -> None:
@@ -137,7 +137,7 @@ def closed_form_holds(family: Family) -> bool:
     return family.kind == "aggregated"
 
 
-def _figures(
+def figures_of(
     outcome: Run, ends_s: tuple[float, float], share: float, held: Mapping[str, float]
 ) -> Simulated:
     """The figures of requests that arrived while the deployment was busy.

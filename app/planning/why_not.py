@@ -140,24 +140,25 @@ def _untried(found: Found, short: Shortlist, at: int, best: int) -> str:
     """How far a candidate that was not simulated is behind the best: both in closed form, which is
     said where the best has another figure in the table.
     """
+    chance = [float(found.probability[one]) for one in (at, best)]
     by = found.ranking.by
-    said = _dearer(found, at, best, [float(found.probability[one]) for one in (at, best)])
-    priced, shown = (_to_four(by, float(one.candidates.columns[by.column][best]))
-                     for one in (found, short))  # fmt: skip
-    return f"{said}, in closed form" if f"against {priced}" in said and priced != shown else said
+    priced, shown = (
+        _to_four(by, float(one.candidates.columns[by.column][best])) for one in (found, short)
+    )
+    return _dearer(found, at, best, chance, ", in closed form" * (priced != shown))
 
 
-def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
+def _dearer(found: Found, at: int, best: int, chance: Sequence[float], basis: str = "") -> str:
     """How far a candidate that meets the targets is behind the best.
 
-    chance: probability that it meets them, and that the best does.
+    chance: probability that it meets them, and that the best does.  basis: said after figures.
     """
     by, columns = found.ranking.by, found.candidates.columns
     mine, theirs = float(columns[by.column][at]), float(columns[by.column][best])
     if np.isnan(mine):
         return f"has no {by.title}: no price is known for the system"
     if theirs and abs(mine / theirs - 1.0) > _ALIKE:
-        figures = f"{by.title} {_to_four(by, mine)} against {_to_four(by, theirs)}"
+        figures = f"{by.title} {_to_four(by, mine)} against {_to_four(by, theirs)}{basis}"
         better = (mine < theirs) == by.smaller
         return f"{_less_likely(chance)}, with {figures}" if better else figures
     fewer = columns["devices"][at] - columns["devices"][best]

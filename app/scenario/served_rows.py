@@ -39,7 +39,7 @@ from hardware_db.recipes import StepScale
 WAVES = 10.0
 #: Share of the users that may wait before a message says so.
 _FEW_WAIT = 0.01
-#: Utilisation from which a prefill pool is taken to be saturated.
+#: Utilisation from which a prefill pool counts as saturated; judgement.
 _FULL = 0.99
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
 #: Figures of a load: latencies, which may have an interval, and the others.

@@ -9,7 +9,7 @@ import pytest
 import ridgeline
 
 from app.planning.candidates import percentiles
-from app.planning.percentiles import _figures as figures_of
+from app.planning.percentiles import figures_of
 from tests.app.planning import asking
 
 QWEN, LLAMA, R1 = "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-R1"
