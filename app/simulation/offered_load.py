@@ -260,14 +260,9 @@ def _lengths(
             for mean in (q.isl, q.osl)
         ]
         return pair[0], pair[1]
-    longest = np.round(nominal_lengths(q.isl, q.osl, q.length_ratio)[:2])
-    pair = [
-        draws.uniform_lengths(count, most, q.length_ratio, generator)
-        if q.length_ratio is not None
-        else draws.whole_lengths(count, int(2 * mean - most), int(most), generator)
-        for mean, most in zip((q.isl, q.osl), longest, strict=True)
-    ]
-    return pair[0], pair[1]
+    *longest, ratio = nominal_lengths(q.isl, q.osl, q.length_ratio)
+    read, written = (draws.uniform_lengths(count, most, ratio, generator) for most in longest)
+    return read, written
 
 
 def _file(name: str, text: str, given: Any) -> Path:

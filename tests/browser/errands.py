@@ -82,7 +82,7 @@ def served(model: str, slug: str, engine: str, split: Parallelism, lengths, **lo
     """Figures of one replica at loads, by the library alone."""
     one = np.ones(len(next(iter(load.values()))))
     degrees = Parallelism(split.tp * one, split.pp * one, one, one)
-    longest = (round(mean * (1.0 + VARIATION)) for mean in lengths)
+    longest = (mean * (1.0 + VARIATION) for mean in lengths)
     loads = {name: np.array(values, dtype=float) for name, values in load.items()}
     traffic = Traffic(*longest, length_ratio=(1.0 - VARIATION) / (1.0 + VARIATION), **loads)
     return serve(

@@ -9,6 +9,7 @@ import numpy as np
 
 from genz_core.errors import InvalidValue
 from genz_core.models.acceptance import Acceptance
+from genz_core.serving.load_checks import whole_lengths
 from genz_core.types import Array
 
 Generator = np.random.Generator
@@ -19,12 +20,8 @@ def uniform_lengths(count: int, nominal: float, ratio: float, generator: Generat
 
     A ratio of 1 gives a fixed length; public serving benchmarks use 0.8.
     """
-    return whole_lengths(count, int(np.ceil(nominal * ratio)), int(nominal), generator)
-
-
-def whole_lengths(count: int, least: int, most: int, generator: Generator) -> Array:
-    """Whole numbers of tokens, uniform from `least` to `most`, at least one."""
-    return np.maximum(generator.integers(least, most + 1, count), 1.0)
+    least, most = whole_lengths(nominal, ratio)
+    return generator.integers(int(least), int(most) + 1, count).astype(float)
 
 
 def lognormal_lengths(count: int, mean: float, spread: float, generator: Generator) -> Array:

@@ -43,7 +43,7 @@ def test_lengths_vary_by_a_tenth_about_what_was_asked(isl, osl):
     requests = drawn(rate=1.0, isl=isl, osl=osl, requests=20_000)
     for mean, lengths in ((isl, requests.input_tokens), (osl, requests.output_tokens)):
         assert lengths.min() + lengths.max() == 2 * mean
-        assert abs(lengths.max() / mean - 1.1) <= 0.5 / mean + 1e-9
+        assert 1.1 * mean - 1.0 < lengths.max() <= 1.1 * mean
         assert lengths.mean() == pytest.approx(mean, rel=0.005)
 
 
