@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.accuracy.measured_points import measured_rows
-from app.question.facts import formats_of, input_facts, split_facts
+from app.question.facts import device_kind, formats_of, input_facts, split_facts
 from app.question.measured_ranges import ALL, DEVICE, LEAST_ROWS
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
@@ -67,7 +67,7 @@ def _runs() -> Iterator[tuple[str, str, Mapping[str, str], Mapping[str, float]]]
             resolved = known[key]
             formats = formats_of(resolved.model)
             split, words = split_facts(scenario.parallelism, mixed="experts" in formats)
-            device = {DEVICE: resolved.system.kind}
+            device = {DEVICE: device_kind(resolved.system)}
             of_words = {**words, **formats, **input_facts(resolved.model), **device}
             load = "batch" if point.load == "batch" else "served"
             of_split = {name: float(value) for name, value in split.items()}

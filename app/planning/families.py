@@ -19,7 +19,7 @@ from app.question.query import Query
 from app.question.question import STANDARD, Question
 from app.scenario import drafting, served_rows, sharing
 from app.scenario.gate import context_complaint, experts_of
-from app.scenario.intervals import of_load
+from app.scenario.intervals import never_measured, of_load
 from app.scenario.known_systems import SystemSource, find_system
 from app.scenario.rents import rent_of
 from app.scenario.scenario import Resolved, basis, resolve
@@ -31,7 +31,7 @@ from genz_core.models.speculative import Speculation
 from genz_core.serving import Novelty
 from genz_core.systems import System
 from genz_core.types import Array
-from hardware_db import engines_for, is_hypothetical
+from hardware_db import engines_for
 from hardware_db.intervals import Interval, Kind, kind_interval
 
 #: Factor on the logarithm of an interval for kinds of deployments without measurements: judgement.
@@ -145,7 +145,7 @@ class Family:
     def unmeasured_kind(self) -> bool:
         """Whether no measured run had this kind of load or draft method, or such a system."""
         pools = (one.system for one in (self.resolved, self.prefill) if one is not None)
-        return bool(self.beyond) or self._other_drafts or any(map(is_hypothetical, pools))
+        return bool(self.beyond) or self._other_drafts or any(map(never_measured, pools))
 
     def intervals(
         self, novelty: Novelty | None = None, of: Evidence | None = None

@@ -11,12 +11,15 @@ from genz_core.graphs import Model
 from genz_core.models.model_kinds import model_kind
 from genz_core.precision import FORMATS, arithmetic, bytes_of
 from genz_core.serving import Traffic
+from genz_core.systems import System
 from genz_core.types import Num, Parallelism, Step
 
 #: Parameters of a split that matter only for a mixture of experts.
 _OF_EXPERTS = ("ep", "expert_imbalance", "redundant_experts", "overlap")
 #: It follows from the other degrees.
 _IMPLIED = ("moe_tp",)
+#: The kind of systems whose makers share neither architecture nor software.
+_OWN_DESIGN = "npu"
 #: Fields of `Traffic` that are not facts of their own: the load itself, and the protocol of a run.
 _PROTOCOL = ("concurrency", "rate_per_s", "waves")
 
@@ -34,6 +37,13 @@ def split_facts(split: Parallelism, mixed: bool) -> tuple[dict[str, Num], dict[s
         else:
             numbers[entry.name] = value
     return numbers, words
+
+
+def device_kind(system: System) -> str:
+    """The kind of a device whose runs tell something about it: "gpu", "igpu", "tpu", "cpu", or an
+    NPU with its maker, "Intel npu", since the NPUs of two makers have nothing in common.
+    """
+    return f"{system.vendor} {system.kind}" if system.kind == _OWN_DESIGN else system.kind
 
 
 def formats_of(model: Model) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ Load = Literal["batch", "served"]
 LOADS: Mapping[Load, str] = {"batch": "in a static batch", "served": "under load"}
 #: Name of the rows that cover all engines.
 ALL = "*"
-#: The fact that names the kind of device of a run: "gpu", "igpu", "npu", "tpu" or "cpu".
+#: The fact that names the kind of device of a run, see `app.question.facts.device_kind`.
 DEVICE = "device"
 #: Rows of an engine below which the ranges of all engines are used: judgement.
 LEAST_ROWS = 10

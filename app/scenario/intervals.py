@@ -18,6 +18,7 @@ import hardware_db
 from app.answers.column import THROUGHPUT_ENDS, ends
 from app.question import comparison
 from app.question.evidence import Evidence, texts_by_row
+from app.question.facts import device_kind
 from app.question.measured_ranges import DEVICE, anywhere
 from app.wording import quantities
 from genz_core import Estimate
@@ -182,7 +183,7 @@ def _known(
     of: Evidence,
     novelty: Novelty | None = None,
 ) -> dict[str, Interval | None]:
-    tier = "" if _never_measured(system) else validated_tier(system.latency)
+    tier = "" if never_measured(system) else validated_tier(system.latency)
 
     def under(metric: str, profile: EngineProfile) -> Interval | None:
         if of.kind is not None and metric in _NOVELTY:
@@ -210,12 +211,15 @@ def unmeasured_kind(system: System) -> str:
     """A sentence where no run of a device's kind was measured, so nothing on it has an interval; ""
     where some were.
     """
-    if system.kind in anywhere(DEVICE):
+    kind = device_kind(system)
+    if kind in anywhere(DEVICE):
         return ""
-    return f"not validated: no shipped run was measured on a {system.kind.upper()}"
+    named = kind.replace(system.kind, system.kind.upper())
+    article = "an" if named[0] in "AEIOU" else "a"
+    return f"not validated: no shipped run was measured on {article} {named}"
 
 
-def _never_measured(system: System) -> bool:
+def never_measured(system: System) -> bool:
     """Whether a device is hypothetical, or of a kind of which no run was measured."""
     return hardware_db.is_hypothetical(system) or bool(unmeasured_kind(system))
 
@@ -391,7 +395,7 @@ def of_operator(pricer: Pricer, op: Op) -> Interval | None:
     was never measured.
     """
     constants = pricer.constants(op)
-    if constants.borrowed or constants.engine_rate or _never_measured(pricer.system):
+    if constants.borrowed or constants.engine_rate or never_measured(pricer.system):
         return None
     return load_operator_interval(constants.operator, constants.fit, pricer.engine.name)
 

@@ -57,6 +57,15 @@ def test_two_targets_are_no_likelier_than_either(found):
     assert np.all((both[stated] >= 0.0) & (both[stated] <= 1.0))
 
 
+@pytest.mark.parametrize("pools", ["aggregated", "disaggregated"])
+def test_a_kind_of_device_without_runs_has_no_validated_probability(pools):
+    given = {"system": "cerebras-wse-3", "engine": "generic", "devices": (1, 2), "pools": pools}
+    found = search(asked("Qwen/Qwen3-8B", rate=1.0, simulate=False, **given))
+    assert found.candidates.families
+    assert not any(family.validated for family in found.candidates.families)
+    assert np.isnan(chances(found, "ttft < 2s")).all()
+
+
 def test_degrees_that_nobody_measured_have_no_probability(found):
     loose, stages = chances(found, "ttft < 1000s, tpot < 100s"), found.candidates.columns["pp"]
     ran = found.candidates.status == "ok"
