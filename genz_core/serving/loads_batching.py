@@ -54,13 +54,15 @@ def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) 
     closed = served.traffic.rate_per_s is None
     each = steps_per_token(served.model, numbers["osl"])
     ratio = served.chosen(served.traffic.length_ratio, chosen)
-    shortest, longest = whole_lengths(served.chosen(served.traffic.osl, chosen), ratio)
+    nominal = served.chosen(served.traffic.osl, chosen)
+    shortest, longest = whole_lengths(nominal, ratio)
     least, most = whole_lengths(served.chosen(served.traffic.isl, chosen), ratio)
     return Batching(
         times=times,
         isl=isl,
         steps=1.0 + (numbers["osl"] - 1.0) * each,
         steps_spread=np.floor((longest - shortest) * each),
+        nominal_spread=nominal * (1.0 - ratio) * each,
         admitted=admitted,
         others=(together - 1.0) / together if closed else np.ones_like(isl),
         lanes=stages,

@@ -43,7 +43,8 @@ class StepCycles:
 
     times: of its steps.  isl: mean prompt tokens.  steps: of a request after its prefill, including
     the last prefill step: its output tokens, or fewer with accepted drafts.
-    steps_spread: from the shortest to the longest output.
+    steps_spread: from the shortest to the longest output, in whole steps.  nominal_spread: the same
+    before lengths are rounded to whole tokens.
     admitted: largest number of requests of a rank in prefill or decode.  others: share of the load
     from other requests (1 - 1/C in a closed loop, 1 in an open one).
     lanes: pipeline stages, each with a part of the batch.  budget: tokens per step, 0 for whole
@@ -63,6 +64,7 @@ class StepCycles:
     isl: Array
     steps: Array
     steps_spread: Array
+    nominal_spread: Array
     admitted: Array
     others: Array
     lanes: int

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.question.question import nominal_lengths
 from genz_core.serving import Traffic
 from genz_core.serving.simulation import Requests, simulate
 from genz_core.types import Parallelism
@@ -60,6 +61,20 @@ def test_equal_answers_fall_in_step_where_they_do_in_a_simulation(model, system,
         assert e2e_s == pytest.approx(seen["e2e_mean_s"], rel=0.1), number
         if number > osl:
             assert tpot_s == pytest.approx(seen["tpot_mean_s"], rel=0.1), number
+
+
+def test_longer_answers_fall_out_of_step_gradually():
+    """Answers of 20 tokens are read together and those of 60 one after another, as when simulated
+    (1.76 and 0.28 s); between them, two tokens more never halve the wait.
+    """
+    answers = np.arange(20.0, 61.0, 2.0)
+    isl, osl, ratio = nominal_lengths(1024.0, answers, None)
+    load = loaded(
+        "meta-llama/Llama-3.1-8B", "h100", "sglang", Parallelism(),
+        Traffic(isl, osl, np.full(answers.size, 128.0), length_ratio=ratio),
+    )  # fmt: skip
+    assert load.ttft_s[0] > 4.0 * load.ttft_s[-1]
+    assert np.all(load.ttft_s[1:] > 0.5 * load.ttft_s[:-1])
 
 
 def test_the_first_of_the_requests_that_return_together_has_a_step_of_its_own(model, system):

@@ -57,9 +57,9 @@ def batching(times=None, **changed):
     tokens.
     """
     usual = {
-        "isl": 100.0, "steps": 11.0, "steps_spread": 0.0, "admitted": 8.0, "others": 1.0,
-        "budget": 1000.0, "late_steps": 0.0, "look_every": 1.0, "batch_wait": 0.0,
-        "waves": 10.0,
+        "isl": 100.0, "steps": 11.0, "steps_spread": 0.0, "nominal_spread": 0.0,
+        "admitted": 8.0, "others": 1.0, "budget": 1000.0, "late_steps": 0.0, "look_every": 1.0,
+        "batch_wait": 0.0, "waves": 10.0,
     }  # fmt: skip
     arrays = {name: changed.pop(name, value) * ONE for name, value in usual.items()}
     flags = {
