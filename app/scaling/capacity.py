@@ -121,7 +121,7 @@ class Capacity:
         ):  # fmt: skip
             # NaN: an answer of one token has no TPOT to miss
             met = met & (~(values > most) if most else ~np.isinf(values))
-        met &= found.running >= users * 0.999  # requests that do not fit the cache wait
+        met &= found.running >= users * 0.999  # users beyond those that run only wait
         if not met.any():
             return Sustained(0, 0.0, found.messages.get(0, ""))
         at = int(np.flatnonzero(met)[-1])

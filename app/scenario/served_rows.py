@@ -22,6 +22,7 @@ from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import longest, with_served_contexts
 from app.scenario.scenario import Resolved, basis, resolve, told
 from app.scenario.summary import messages
+from app.scenario.waiting_users import waiting_users
 from genz_core.capacity.offload import What
 from genz_core.deployment import deploy, recipe_key
 from genz_core.errors import InvalidValue
@@ -37,10 +38,6 @@ from hardware_db.recipes import StepScale
 
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
-#: Share of the users that may wait before a message says so.
-_FEW_WAIT = 0.01
-#: Utilisation from which a prefill pool counts as saturated; judgement.
-_FULL = 0.99
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
 #: Figures of a load: latencies, which may have an interval, and the others.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
@@ -370,33 +367,13 @@ def table(
 def _messages(
     resolved: Resolved, result: ServingEstimate, load: str, values: Array, of: Evidence
 ) -> NDArray[np.object_]:
-    """The sentences of every row; in a closed loop also how many users wait, [rows]."""
+    """The sentences of every row; in a closed loop also why users wait, [rows]."""
     said = messages(resolved, result, [*resolved.notes, basis(resolved)], of)
     if load != "concurrency":
         return said
-    users = np.broadcast_to(np.asarray(values, dtype=float), said.shape)
-    fit = _column(result, "capacity")
-    limit = np.asarray(result.traffic.max_num_seqs, dtype=float)
-    limit = np.broadcast_to(np.where(limit > 0, limit, resolved.engine.max_sequences), said.shape)
-    ranks = _column(result, "ranks")
-    most = np.minimum(fit, np.floor(limit / result.branches) * ranks)
-    behind = np.zeros(said.shape, dtype=bool)  # prompts queue before the prefill pool
-    if has_pool(resolved.scenario):
-        running = _column(result, "running")
-        behind = (_column(result, "utilisation") > _FULL) & (running < most)
-        most = np.where(behind, running, most)
-    for at in np.flatnonzero((result.status == "ok") & (users - most > _FEW_WAIT * users)):
-        cause = "more do not fit in memory"
-        if behind[at]:
-            cause = "the prefill pool or its link is the bottleneck"
-        elif most[at] < fit[at]:
-            each = f" on each of {ranks[at]:,.0f} ranks" if ranks[at] > 1 else ""
-            cause = f"max_num_seqs is {limit[at]:,.0f}{each}"
-        queue = (
-            f"about {most[at]:,.0f} of {users[at]:,.0f} users run at once ({cause}), and the "
-            "others wait, which TTFT includes"
-        )
-        said[at] = "; ".join(filter(None, (queue, said[at])))
+    waiting = waiting_users(resolved, result, values)
+    for at in np.flatnonzero(waiting != ""):
+        said[at] = "; ".join(filter(None, (waiting[at], said[at])))
     return said
 
 

@@ -26,8 +26,9 @@ _LEAST_OPEN = 1e-4  # least share of possible decodes in an open loop
 class Balance:
     """A load in balance, [configs].
 
-    running: admitted requests.  ttft_s, ttft_median_s: of a request; cycle_s: between two of its
-    decode steps.  outside_s: part of TTFT that measured runs attribute to waits outside of steps.
+    running: most requests that run at once.  ttft_s, ttft_median_s: of a request; cycle_s: between
+    two of its decode steps.  outside_s: part of TTFT that measured runs attribute to waits outside
+    of steps.
     requests_per_s: completed.  utilisation, prompt_share: see `ServingEstimate`.
     most_per_s: sustained request rate of the deployment, infinite in a closed loop.
     """
@@ -109,7 +110,7 @@ def _one_token(
     served = batching.read_per_s()[of] / steps
     first = users / served
     return Balance(
-        running=np.minimum(users, limit) * ranks,
+        running=np.minimum(np.minimum(users, limit), batching.most_running()[of]) * ranks,
         ttft_s=first,
         ttft_median_s=first,
         outside_s=first * (1.0 - 1.0 / late),
@@ -152,7 +153,7 @@ def _several_tokens(
         mean, median = mean + share * (alone - mean), median + share * (alone - median)
         served = users / (mean + gaps * cycle)
     return Balance(
-        running=np.minimum(users, limit) * ranks,
+        running=np.minimum(np.minimum(users, limit), batching.most_running()[of]) * ranks,
         ttft_s=mean,
         ttft_median_s=median,
         outside_s=inside * (late - 1.0),
@@ -289,7 +290,8 @@ def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: 
         median = np.where(reader, mean, median)
     full, late = utilisation >= 1.0, 1.0 + batching.wait
     return Balance(
-        running=np.minimum(decodes + each * np.where(full, 0.0, mean), batching.admitted) * ranks,
+        running=np.minimum(decodes + each * np.where(full, 0.0, mean), batching.most_running())
+        * ranks,
         ttft_s=np.where(full, np.inf, mean * late),
         ttft_median_s=np.where(full, np.inf, np.minimum(median, mean) * late),
         outside_s=mean * (late - 1.0),

@@ -303,6 +303,20 @@ class Batching(StepCycles):
             most = np.maximum(most, self.budget - (prompts + 1.0) * self.isl)
         return np.minimum(self.admitted, most * self.lanes)
 
+    def most_running(self) -> Array:
+        """Largest number of requests of a rank that run at once, [configs].
+
+        A request runs from the step that begins to read its prompt.  Steps that decode and read
+        have room for so many prompts; each is read in one step or more, and then decodes.  The
+        requests beyond that wait for a step's tokens, however many places are left.  If prompts
+        come first, all that are admitted are read before any of them ends.
+        """
+        if not self.mixed:
+            return self.admitted
+        decodes = self.most_decodes()
+        gaps, read = np.maximum(self.steps - 1.0, 1e-9), self.isl / self.room(decodes)
+        return np.minimum(self.admitted, decodes * (1.0 + np.maximum(read, 1.0) / gaps))
+
     def full_steps_per_s(self, decodes: Array) -> Array:
         """Requests prefilled per second if each step with these decodes has no room left [1/s]."""
         prompts = FULLEST * self.room(decodes * self.others) / self.isl

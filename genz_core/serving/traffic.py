@@ -80,9 +80,9 @@ class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 
     ttft_s, tpot_s: means; *_median_s: medians.  TPOT is NaN for outputs of one token.  running:
-    sequences in a steady step.  correction: correction of the steps by measured runs, included in
-    the figures.  novelty: distance of these loads from measured ones.  outside_s: part of TTFT that
-    measured runs attribute to waits outside the steps.
+    most sequences that run at once in a steady load.  correction: correction of the steps by
+    measured runs, included in the figures.  novelty: distance of these loads from measured ones.
+    outside_s: part of TTFT that measured runs attribute to waits outside the steps.
     capacity: sequences whose KV cache fits.  ranks: attention data parallel ranks that share the
     load.
     memory: with one sequence per rank.  utilisation: requests per second over the highest rate

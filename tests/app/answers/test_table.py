@@ -90,6 +90,23 @@ def test_users_that_wait_for_a_place_in_the_engine_are_told_which_limit_it_is(dp
     assert said in row["message"] and row["running"] == pytest.approx(64 * dp, rel=0.01)
 
 
+def test_users_that_wait_for_the_tokens_of_steps_are_told_how_many_these_are():
+    given = {"model": "meta-llama/Llama-3.1-8B", "system": "h200", "isl": 4096, "osl": 32}
+    row = serve(ask("serve", {**given, "concurrency": 128, "length_ratio": 1.0})).rows[0]
+    assert row["running"] == pytest.approx(64, rel=0.01)
+    assert row["message"].startswith(
+        "about 64 of 128 users run at once (max_num_batched_tokens is 8,192, and a prompt has "
+        "about 4,096 tokens to prefill), and the others wait"
+    )
+
+
+def test_whole_prompts_that_limit_the_users_are_named_once():
+    given = {"model": "meta-llama/Llama-3.1-8B", "system": "h200", "isl": 8000, "osl": 400}
+    row = serve(ask("serve", {**given, "engine": "trtllm", "concurrency": 400})).rows[0]
+    assert row["message"].startswith("without chunked prefill, a prompt waits")
+    assert "users run at once" not in row["message"]
+
+
 def test_fewer_requests_than_users_are_as_many_users_that_start_together():
     given = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "burst_start": True}
     few = serve(ask("serve", {**given, "concurrency": 100, "requests": 5})).rows[0]

@@ -379,3 +379,19 @@ def test_one_token_answers_are_served_at_the_rate_of_reading():
     assert found.prompt_share == 1.0
     idle = balanced(replace(load, admitted=1.0 * ONE, others=0 * ONE))
     assert idle.requests_per_s == pytest.approx(1 / (0.01 + 100e-4), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "running"),
+    [
+        ({}, 64),  # 2 prompts begin in each step, and each request runs for 32 steps
+        ({"isl": 16384.0}, 16.5),  # a prompt takes 2 steps, and the next one waits for them
+        ({"isl": 100.0}, 128),  # a step has room for the prompts of all who return
+        ({"whole": True}, 32),  # a second whole prompt has no room beside any decode
+        ({"mixed": False}, 128),  # prompts come first: all are read before any ends
+    ],
+)
+def test_requests_run_for_whose_prompts_steps_have_tokens(kind, running):
+    given = {"isl": 4096.0, "steps": 32.0, "budget": 8192.0, "admitted": 128.0, "others": 127 / 128}
+    load = batching(**(given | kind))
+    assert load.most_running() == pytest.approx(running, rel=0.02)
