@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.charts.figure import Figure, Trace
 from app.charts.labels import LEGEND_LINE, legend_entry, legend_lines, room_beside
 from app.charts.parts import dots, guide_across, guide_upwards, line, ring
 from app.charts.style import CLEAR, Look, blank, translucent
 from app.decide.axes import Axis
-from app.decide.candidate_points import FACTS, Points, Series, Vertex
+from app.decide.candidate_points import FACTS, MEETS, Points, Series, Vertex
 
 #: Position and label of the targets on both axes.
 Guides = tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]]
@@ -20,9 +21,9 @@ _FEW = 1500  # most points drawn; WebGL draws more, but needs unsafe scripts
 def candidates(points: Points, look: Look) -> Figure:
     """Every candidate on two axes; a point's first `customdata` is its number.
 
-    Candidates that meet all targets are filled, the others faint.  Of too many points every n-th of
-    each series is drawn; the frontier and the plans are always complete.  The figure is as high as
-    the legend needs on a telephone.
+    Candidates that meet all targets are filled circles, the others hollow ones.  Of too many points
+    every n-th of each series is drawn; the frontier and the plans are always complete.  The figure
+    is as high as the legend needs on a telephone.
     """
     x, y = points.x, points.y
     figure = blank(look, f"{y.words} against {x.words}", 0)
@@ -32,6 +33,9 @@ def candidates(points: Points, look: Look) -> Figure:
         # each group has one legend entry, from candidates that meet the targets if there are any
         named = series.meets or series.name not in good
         figure.add_trace(_cloud(series, points, look, each) | {"showlegend": named})
+    if points.missed:
+        figure.add_trace(_key(MEETS, _full(look.ink)))
+        figure.add_trace(_key(points.missed, _hollow(look.ink)))
     rings = {plan.at: 18 - 2 * min(rank, 4) for rank, plan in enumerate(points.plans)}
     if points.frontier:
         figure.add_trace(_frontier(points, rings, look))
@@ -78,15 +82,29 @@ def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
         [int(one), *told, name]
         for one, told, name in zip(at, facts.tolist(), series.families[::each], strict=True)
     ]
-    full = {"size": 7, "color": color}
     return dots(
         x.tolist(), y.tolist(),
-        legend_entry(series.name if series.meets else f"{series.name}: {points.faint}"),
-        full if series.meets else {"size": 6, "color": translucent(color, 0.22)},
+        legend_entry(series.name),
+        _full(color) if series.meets else _hollow(color),
         f"{names}<br>{points.x.words} %{{x:.4g}}, {points.y.words} %{{y:,.4g}}"
         f"<extra>%{{customdata[{len(FACTS) + 1}]}}</extra>",
         legendgroup=series.name, customdata=custom,
     )  # fmt: skip
+
+
+def _full(color: str) -> dict[str, Any]:
+    """The marker of a candidate that meets its targets."""
+    return {"size": 7, "color": color}
+
+
+def _hollow(color: str) -> dict[str, Any]:
+    """The marker of a candidate that misses a target."""
+    return {"size": 6, "color": translucent(color, 0.6), "symbol": "circle-open"}
+
+
+def _key(words: str, marker: Mapping[str, Any]) -> Trace:
+    """A legend entry that explains a marker; no point is drawn."""
+    return dots([None], [None], legend_entry(words), marker, "")
 
 
 def _frontier(points: Points, rings: Mapping[int, int], look: Look) -> Trace:

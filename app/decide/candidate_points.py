@@ -24,6 +24,10 @@ _FAR = 3.0  # multiples of the largest value, beyond which a target is not drawn
 FACTS = ("devices", "replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
 
 
+#: What is said of a candidate that meets the targets.
+MEETS = "meets every target"
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """Candidates of a group of families that can run, and that all meet the targets or all miss
@@ -59,8 +63,8 @@ class Points:
     """The content of a chart of candidates.
 
     frontier: of all that can run.  plans: best first.  x_guides, y_guides: targets on the axes.
-    left_out: number of candidates that are not drawn.  faint: what a candidate does that is not
-    known to meet the targets, "" without targets.
+    left_out: number of candidates that are not drawn.  missed: what is said of a candidate that is
+    not known to meet the targets, "" without targets.
     """
 
     x: Axis
@@ -71,7 +75,7 @@ class Points:
     x_guides: tuple[tuple[float, str], ...]
     y_guides: tuple[tuple[float, str], ...]
     left_out: int = 0
-    faint: str = ""
+    missed: str = ""
 
 
 def points(answer: Answer, x: Axis, y: Axis) -> Points:
@@ -84,7 +88,7 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
     unknown = found.ranking.undecided(candidates, found.probability) & drawn & ~meets
     kept = _thinned(drawn, meets)
     targets = answer.found.ranking.targets
-    missed = "miss a target or are not validated" if unknown.any() else "miss a target"
+    missed = "misses a target or is not validated" if unknown.any() else "misses a target"
     vertices = frontier(across, upwards, x, y)
     return Points(
         x, y,

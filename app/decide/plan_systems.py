@@ -128,13 +128,13 @@ def words(row: Row, pending: str = "") -> dict[str, Any]:
     }
     return {
         "System": row["system"],
+        "Meets all targets": f"{_meets(row)}{f'; {pending}' if pending else ''}",
         COLUMNS["devices"].head: row["devices"],
         "Layout": short(row) if "launch" in row else f"{shape(row)}, {row['engine']}",
         COLUMNS["max_num_seqs"].head: row["max_num_seqs"],
         **money,
         "TTFT P99": _seconds(row["ttft_p99_s"]) or pending or None,
         "TPOT P99": _seconds(row["tpot_p99_s"]) or pending or None,
-        "Meets all targets": f"{_meets(row)}{f'; {pending}' if pending else ''}",
         "Headroom": quantities.percent(min(margins)) if margins and not row["lacks"] else None,
         "Nearest measured run": f"{row['run']} ({row['run_source']})" if row["run"] else "none",
     }

@@ -65,6 +65,7 @@ def plan_words(plan: Named) -> dict[str, Any]:
     busy = "prompt_share" if plan["utilisation"] is None else "utilisation"
     return {
         COLUMNS["devices"].head: f"{plan['devices']} × {plan['system']}",
+        COLUMNS["probability"].head: chance(plan),
         "Deployment": short(plan),
         COLUMNS["max_num_seqs"].head: plan["max_num_seqs"],
         **{f"{COLUMNS[name].head} [80 %]": _latency(plan, name) for name in ("ttft_s", "tpot_s")},
@@ -73,7 +74,6 @@ def plan_words(plan: Named) -> dict[str, Any]:
             for name in ("usd_per_mtok", "usd_per_hour")
         },
         COLUMNS["margins"].head: ", ".join(margins) or "–",
-        COLUMNS["probability"].head: chance(plan),
         COLUMNS[busy].head: quantities.percent(plan[busy]),
     }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from app.decide.candidate_points import Points
+from app.decide.candidate_points import MEETS, Points
 from app.decide.study import Study, label
 from app.wording import quantities
 from app.wording.looks import LOOKS
@@ -15,6 +15,11 @@ _WIDE, _HIGH = 720, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 24, 60
 _LOOK = LOOKS["light"]
 _COLORS, _INK, _FAINT, _ALARM = (_LOOK[name] for name in ("classes", "ink", "faint", "alarm"))
+#: How a candidate that meets its targets is drawn, and one that misses a target; where the legend
+#: explains both, from the left.
+_FULL = 'fill="{color}" fill-opacity="0.85"'
+_HOLLOW = 'fill="none" stroke="{color}" stroke-opacity="0.6"'
+_MEETS_AT, _MISSES_AT = 400, 520
 #: Most points of a chart; a report is a page, not a data file.
 _MOST = 1500
 #: For a study: width, start and end of its bars, and height of a row.
@@ -117,18 +122,26 @@ def _dots(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
     for series in sorted(points.series, key=lambda one: not one.meets):
         color = _COLORS[series.group % len(_COLORS)]
         legend.setdefault(series.name, color)
-        opacity = 0.85 if series.meets else 0.2
+        look = _FULL if series.meets else _HOLLOW
         dots = [
             f'<circle cx="{across.place(x):.1f}" cy="{upwards.place(y):.1f}" r="2.6"/>'
             for x, y in list(zip(series.x.tolist(), series.y.tolist(), strict=True))[:left]
         ]
         left -= len(dots)
-        parts.append(f'<g fill="{color}" fill-opacity="{opacity}">{"".join(dots)}</g>')
+        parts.append(f"<g {look.format(color=color)}>{''.join(dots)}</g>")
     for at, (name, color) in enumerate(list(legend.items())[:6]):
         x, y = 12 + 236 * (at % 3), _HIGH - 14 + 12 * (at // 3)
         parts.append(f'<circle cx="{x}" cy="{y - 4}" r="3.5" fill="{color}"/>')
         parts.append(_text(x + 7, y, name[:38], "start"))
+    if points.missed:
+        parts += [*_key(_MEETS_AT, MEETS, _FULL), *_key(_MISSES_AT, points.missed, _HOLLOW)]
     return parts
+
+
+def _key(x: float, words: str, look: str) -> list[str]:
+    """An entry of the legend that explains how a point is drawn, above the chart."""
+    circle = f'<circle cx="{x}" cy="{_TOP - 12}" r="3.5" {look.format(color=_INK)}/>'
+    return [circle, _text(x + 7, _TOP - 8, words, "start")]
 
 
 def study(found: Study) -> str:

@@ -18,9 +18,9 @@ from genz_core.common.progress import Cancel, Progress, never, silent
 
 #: Columns of a plan that fit on one line.
 BRIEF = (
-    "kind", "system", "engine", "weights", "devices", "replicas", "tp", "pp", "dp", "ep",
-    "max_num_seqs", "prefill", "ttft_s", "ttft_p95_s", "tpot_s", "usd_per_hour", "usd_per_mtok",
-    "probability",
+    "system", "probability", "kind", "engine", "weights", "devices", "replicas", "tp", "pp", "dp",
+    "ep", "max_num_seqs", "prefill", "ttft_s", "ttft_p95_s", "tpot_s", "usd_per_hour",
+    "usd_per_mtok",
 )  # fmt: skip
 
 

@@ -210,8 +210,7 @@ def _chart(searched: Searched, answer: Answer) -> None:
     figure = charts.candidates(shown, export.look())
     export.chart(figure, key, clicked=lambda: _opened(key, answer, searched))
     more = f" {shown.left_out:,} points are not shown." if shown.left_out else ""
-    said = f"Filled points meet every target, faint ones {shown.faint}." if shown.faint else ""
-    words = page_text("candidates", points=said).strip()
+    words = page_text("candidates").strip()
     st.caption(f"{open_point.opened_words()}{words}{more}")
 
 

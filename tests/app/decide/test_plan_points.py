@@ -56,14 +56,14 @@ def test_the_frontier_is_that_of_every_pair(pairs, x, y):
     assert found == best
 
 
-def test_faint_points_that_nothing_validates_are_not_said_to_miss_a_target(answer):
+def test_hollow_points_that_nothing_validates_are_not_said_to_miss_a_target(answer):
     axes = ACROSS["interactivity"], UPWARDS["per_device"]
-    assert points(answer, *axes).faint == "miss a target"
+    assert points(answer, *axes).missed == "misses a target"
     given = {"concurrency": 16, "engine": "sglang", "devices": (1, 4), "pools": "aggregated"}
     target = "p99 tpot < 30ms"
     planned = asking.plan("meta-llama/Llama-3.1-8B", target=target, **given).answer
     assert planned.short.plans, "the best are simulated, the others are not"
-    assert points(planned, *axes).faint == "miss a target or are not validated"
+    assert points(planned, *axes).missed == "misses a target or is not validated"
 
 
 def test_every_candidate_that_runs_is_a_point_once(answer):
@@ -104,6 +104,28 @@ def test_plotly_reads_the_chart_as_it_is(answer, x: str, look):
     assert any(trace["name"] == "Pareto frontier" for trace in read["data"])
 
 
+def test_what_meets_its_targets_is_a_full_circle_and_what_misses_one_a_hollow_one(answer):
+    shown = points(answer, ACROSS["interactivity"], UPWARDS["per_device"])
+    assert {series.meets for series in shown.series} == {True, False}
+    traces = charts.candidates(shown, style.LIGHT).data
+    clouds = [(trace["marker"].get("symbol"), len(trace["x"])) for trace in traces
+              if "legendgroup" in trace]  # fmt: skip
+    for symbol, meets in ((None, True), ("circle-open", False)):
+        drawn = sum(count for drawn, count in clouds if drawn == symbol)
+        assert drawn == sum(series.at.size for series in shown.series if series.meets is meets)
+    entries = {trace["name"]: trace["marker"].get("symbol") for trace in traces
+               if trace["x"] == [None]}  # fmt: skip
+    assert entries == {"meets every target": None, "misses a target": "circle-open"}
+
+
+def test_without_targets_no_point_is_said_to_meet_or_to_miss_them():
+    planned = asking.plan("meta-llama/Llama-3.1-8B", concurrency=16, engine="sglang", target="",
+                          devices=(1, 4), pools="aggregated").answer  # fmt: skip
+    shown = points(planned, ACROSS["interactivity"], UPWARDS["per_device"])
+    names = [trace["name"] for trace in charts.candidates(shown, style.LIGHT).data]
+    assert not any("target" in name for name in names)
+
+
 def test_the_label_of_a_plan_on_the_frontier_keeps_off_its_ring(answer):
     shown = points(answer, ACROSS["interactivity"], UPWARDS["per_device"])
     *_, frontier, plans = charts.candidates(shown, style.LIGHT).data
@@ -124,6 +146,7 @@ def test_the_report_holds_the_plans_its_charts_and_nothing_from_elsewhere(answer
     named = document(answer)
     page = report.html(named, answer)
     assert page.count("<svg") == 2 and "<script" not in page
+    assert page.count(">meets every target<") == page.count(">misses a target<") == 2
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace(
         "http://localhost:8000", ""
     )

@@ -50,6 +50,7 @@ def test_what_meets_the_targets_stands_first_and_what_does_not_says_what_it_lack
     worth = [row["usd_per_mtok"] / row["probability"] for row in found if not row["lacks"]]
     assert worth == sorted(worth)
     for row in found:
+        assert list(plan_systems.words(row))[1] == "Meets all targets"
         verdict = plan_systems.words(row)["Meets all targets"]
         assert verdict.startswith("no: ") == bool(row["lacks"])
     alone = {**found[0], "probability": None}

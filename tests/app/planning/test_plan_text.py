@@ -87,6 +87,12 @@ def test_a_limit_of_the_batch_is_shown_with_its_plan():
     assert best["max_num_seqs"] < 64
 
 
+def test_whether_a_plan_meets_its_targets_is_the_second_column_of_its_tables():
+    best = capped().best
+    assert list(brief(best))[:2] == ["system", "probability"]
+    assert list(plan_words(best))[1] == "Probability"
+
+
 def test_the_guard_prices_the_server_with_the_limits_it_was_started_with():
     best = capped().best
     assert best["max_num_seqs"] < 64 and best["max_num_batched_tokens"] == 4096
