@@ -255,7 +255,6 @@ class SystemRecord(_Form):
     l2_mb: Megabytes | None = None
     l2_mib: Megabytes | None = None
     l2_gb_per_s: GbPerS | None = None
-    unit_name: str | None = None
     units: Count | None = None
     clock_mhz: Megahertz | None = None
     boost_factor: Factor | None = None

@@ -51,7 +51,6 @@ def system_document(cpu: Cpu, suite: Suite, day: datetime.date | None = None) ->
         },
         "memory_gib": _stated(cpu.memory_bytes / 2**30),
         "memory_gb_per_s": measured(suite.memory_bytes_per_s / 1e9),
-        "unit_name": "core",
         "units": measured(threads),
     }
     if cpu.l3_bytes:

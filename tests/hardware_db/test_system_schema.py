@@ -91,6 +91,7 @@ def test_a_number_without_value_source_or_kind_is_refused(part):
         ("memory_gb.source", "wiki", ["memory_gb: source 'wiki' is not in sources (sheet)"]),
         ("memory_gbs", {"value": 1}, ["unknown key 'memory_gbs'", "near: memory_gb"]),
         ("memory_tb_per_s", {"value": 1}, ["unknown key 'memory_tb_per_s'", "memory_gb_per_s"]),
+        ("unit_name", "SM", ["unknown key 'unit_name'", "near: name, units"]),
         ("memory_gb.unit", "GiB", ["unknown key 'memory_gb.unit'", "near: note"]),
         ("peak_dense_tflops.bf17", {"value": 1}, ["peak_dense_tflops.bf17", "'bf16'"]),
         ("kind", "toaster", ["kind is 'toaster'", "'gpu', 'cpu'"]),
