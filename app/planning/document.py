@@ -19,7 +19,7 @@ from app.planning.safe_or_risky import better_by
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
 from app.planning.track_record import of_choices
-from app.question.question import Question
+from app.question.question import Question, nominal_lengths
 from app.scenario import sharing
 from app.scenario.format_notes import format_notes
 from app.scenario.intervals import beside, single
@@ -188,8 +188,9 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
 
 def _step_tokens(engine: EngineProfile, q: Question) -> float:
     """Token budget of a step that the engine chooses itself, 0 for none."""
-    if engine.chunked_prefill is False:
-        return float(usual_tokens(engine, q.isl, q.osl))
+    if engine.whole_prompts:
+        isl, osl, _ = nominal_lengths(q.isl, q.osl, q.length_ratio)
+        return float(usual_tokens(engine, isl, osl))
     return engine.chunk_tokens
 
 

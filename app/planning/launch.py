@@ -28,6 +28,7 @@ from app.scenario.gate import experts_of
 from genz_core.deployment import bulk_format
 from genz_core.engine import EngineProfile
 from genz_core.models.adapters import AdaptedModel
+from genz_core.serving.whole_prompts import over_budget
 from genz_core.systems import System
 from model_registry.finding.hub import HubModel, hub_id
 from model_registry.finding.lookup import resolve_name
@@ -123,7 +124,7 @@ def launch(family: Family, row: Mapping[str, float], query: Query) -> Launch:
         query: the question that it answers, whose model is passed to the engine by its id.
     """
     engine, model = family.resolved.engine.name, checkpoint_id(query)
-    context = _context(family, query)
+    longest = _Longest.of(family, query)
     flags = engine_flags().get(engine)
     if flags is None:
         return Launch((), (f"no launch commands are known for {engine}",), model=model)
@@ -135,13 +136,16 @@ def launch(family: Family, row: Mapping[str, float], query: Query) -> Launch:
     first = _PORT + (sum(pool.count for pool in pools) > 1)
     ports: dict[str, list[int]] = {}
     for pool in pools:
-        words, said, written = _words(flags, family, pool, context, row)
+        words, said, written = _words(flags, family, pool, longest, row)
         notes += said
         files |= written
         command = " ".join([flags["command"].format(model=shlex.quote(model)), *words])
         servers.append(pool.server(command))
         ports[pool.role] = [first + len(lines) + at for at in range(pool.count)]
         lines += [f"{command} {flags['port'].format(value=port)}" for port in ports[pool.role]]
+    answer, told = longest.context - longest.prompt, family.question.max_num_batched_tokens
+    if refused := over_budget(family.resolved.engine, told, longest.prompt, answer):
+        notes.append(refused)
     line, said, written = in_front(flags, ports)
     return Launch(
         tuple([*lines, *line]),
@@ -176,6 +180,29 @@ def checkpoint_id(query: Query) -> str:
 def _is_short_for(typed: str, id_: str) -> bool:
     """Whether a typed name is an id, or an id without its account, in any case."""
     return typed.casefold() in (id_.casefold(), id_.casefold().rpartition("/")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class _Longest:
+    """The longest sequence of a question [tokens].
+
+    prompt: of its longest prompt.  context: that a server must support for prompt and answer, in
+    whole steps, limited by the model's positions.
+    """
+
+    prompt: int
+    context: int
+
+    @classmethod
+    def of(cls, family: Family, query: Query) -> _Longest:
+        prompt, answer = demand.longest(query)
+        if demand.trace_of(query) is None:
+            q = family.question
+            isl, osl, _ = nominal_lengths(q.isl, q.osl, q.length_ratio)
+            turn, answer = round(isl) + round(osl), round(osl)
+            prompt = q.shared_tokens + q.turns * turn - answer
+        room = math.ceil((prompt + answer) / _CONTEXT_STEP) * _CONTEXT_STEP
+        return cls(prompt, min(room, family.resolved.model.max_context or room))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,15 +250,15 @@ def _words(
     flags: Mapping[str, Any],
     family: Family,
     pool: _Pool,
-    context: int,
+    longest: _Longest,
     row: Mapping[str, float],
 ) -> tuple[list[str], list[str], dict[str, str]]:
     """The options of a server, notes on settings that no option expresses, and the file that they
     refer to.
     """
     options, kept = flags["options"], flags.get("settings", {})
-    settings = {**_asked(family, pool, context), **_shared(family, pool, row)}
-    values = _values(family, pool, context)
+    settings = {**_asked(family, pool, longest), **_shared(family, pool, row)}
+    values = _values(family, pool, longest.context)
     merged: dict[str, Any] = {}
     for name, value in settings.items():
         if name in kept:
@@ -263,7 +290,7 @@ def _words(
     return words, notes, {name: yaml.safe_dump(merged, sort_keys=False)}
 
 
-def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
+def _asked(family: Family, pool: _Pool, longest: _Longest) -> dict[str, Any]:
     """Settings of a server by key of the data file; defaults are left out."""
     engine, q, ranks = family.resolved.engine, family.question, pool.tp * pool.dp
     fraction = q.memory_fraction or engine.memory_fraction
@@ -281,8 +308,8 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
         "experts_on_all_ranks": pool.ep if pool.ep > 1 else None,
         "max_num_seqs": pool.max_num_seqs,
         "max_num_seqs_of_all": pool.max_num_seqs * pool.dp,
-        **_step_tokens(engine, q, context),
-        "context": context,
+        **_step_tokens(engine, q, longest),
+        "context": longest.context,
         "memory_fraction": f"{fraction:g}",
         **{name: v for name, v in limits.items() if v != PARAMETERS[name].default},
         "several_nodes": pool.nodes if pool.nodes > 1 else None,
@@ -297,14 +324,17 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _step_tokens(engine: EngineProfile, q: Question, context: int) -> dict[str, Any]:
+def _step_tokens(engine: EngineProfile, q: Question, longest: _Longest) -> dict[str, Any]:
     """The token budget of a step, and whether prompts are cut to fit it."""
     told = q.max_num_batched_tokens
     if engine.chunked_prefill is False:
         tokens = told or engine.whole_tokens or engine.chunk_tokens
-        return {"whole_tokens": max(tokens, context) if engine.mixed_steps else tokens}
+        return {"whole_tokens": max(tokens, longest.context) if engine.mixed_steps else tokens}
     cut = {"chunked_prefill": True} if q.chunked_prefill == "yes" else {}
-    return {"max_num_batched_tokens": told or engine.chunk_tokens or None, **cut}
+    own = engine.chunk_tokens
+    if engine.whole_prompts and 0 < own < longest.prompt:  # refused otherwise, see `over_budget`
+        own = longest.context
+    return {"max_num_batched_tokens": told or own or None, **cut}
 
 
 def _shared(family: Family, pool: _Pool, row: Mapping[str, float]) -> dict[str, Any]:
@@ -360,16 +390,3 @@ def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
     if weights.startswith("fp8") and "quantize_fp8" in flags["options"]:
         return ["weights are quantised when they are loaded: check the quality of the outputs"]
     return [f"{model} has to be a checkpoint with {bulk_format(family.resolved.model)} weights"]
-
-
-def _context(family: Family, query: Query) -> int:
-    """Most tokens per sequence that a server must support: the longest sequence, limited by the
-    model's positions.
-    """
-    longest = sum(demand.longest(query))
-    if demand.trace_of(query) is None:
-        q = family.question
-        isl, osl, _ = nominal_lengths(q.isl, q.osl, q.length_ratio)
-        longest = q.shared_tokens + q.turns * int(round(isl) + round(osl))
-    room = math.ceil(longest / _CONTEXT_STEP) * _CONTEXT_STEP
-    return min(room, family.resolved.model.max_context or room)

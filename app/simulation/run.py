@@ -32,6 +32,7 @@ from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import Options, Simulation, simulate
 from genz_core.serving.traffic import after_first
+from genz_core.serving.whole_prompts import over_budget
 from genz_core.types import Array
 from hardware_db.recipes import StepScale
 
@@ -109,7 +110,7 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """Notes on assumptions and on what was changed, in sentences."""
-        notes = [*self.drawn.notes, *self.refusals, *self._too_long]
+        notes = [*self.drawn.notes, *self.refusals, *self._too_long, *self._over_budget]
         notes += [*self.resolved.notes, basis(self.resolved)]
         if offered_load.in_waves(self.question):
             notes.insert(0, _WAVES)
@@ -121,6 +122,17 @@ class Run:
         if not self.kept_scale and (said := self._learned):
             notes.append(f"corrected by measured runs near this load: {said}")
         return [*notes, *self._pools, UNVALIDATED]
+
+    @property
+    def _over_budget(self) -> list[str]:
+        """A sentence where the engine refuses the longest prompt without chunked prefill."""
+        sent = self.drawn.requests
+        if self.prefill or not len(sent.input_tokens):
+            return []
+        lengths = float(sent.input_tokens.max()), float(sent.output_tokens.max())
+        told = self.options.max_num_batched_tokens or 0.0
+        said = over_budget(self.resolved.engine, told, *lengths)
+        return [said] if said else []
 
     @property
     def grows(self) -> bool:

@@ -50,24 +50,28 @@ def sequences_that_fit(
 def usual_tokens(engine: EngineProfile, isl: Num, osl: Num) -> Num:
     """Token budget of a step of an engine that was given none.
 
+    An engine that reads prompts whole is started with room for the longest sequence: vLLM does not
+    start without, and TensorRT-LLM, whose default this is, refuses a prompt above its budget.
+
     isl, osl: of its longest sequence, numbers or [configs].
     """
-    if engine.chunked_prefill is not False:
+    if not engine.whole_prompts:
         return float(engine.chunk_tokens) or np.maximum(isl, _USUAL_TOKENS)
+    own = float(engine.whole_tokens or engine.chunk_tokens)
     sequence = isl + np.asarray(osl) if engine.mixed_steps else isl
-    return np.maximum(float(engine.whole_tokens or engine.chunk_tokens), sequence)
+    if engine.chunked_prefill is None:
+        return np.where(np.greater(isl, own), np.maximum(sequence, own), own)
+    return np.maximum(own, sequence)
 
 
 def step_rooms(
-    engine: EngineProfile, told: Array, isl: Array, osl: Array, admitted: Array
-) -> tuple[Array, Array, Array]:
-    """Prompt tokens that a step may take, that it actually takes, and of one prompt in it,
-    [configs].
+    engine: EngineProfile, budget: Array, isl: Array, admitted: Array
+) -> tuple[Array, Array]:
+    """Prompt tokens that a step actually takes, and of one prompt in it, [configs].
 
-    told: token budget given to the engine, 0 for its default.
+    budget: that it may take.
     """
-    budget = np.where(told > 0, told, usual_tokens(engine, isl, osl))
     whole = engine.whole_prompts
     room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
     room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)
-    return budget, room, isl if whole else np.minimum(isl, budget)
+    return room, isl if whole else np.minimum(isl, budget)

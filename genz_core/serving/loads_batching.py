@@ -42,8 +42,8 @@ def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) 
     sharing, engine = served.traffic.sharing, served.engine
     cached = served.chosen(served.cached, chosen) if sharing else 0.0
     isl = numbers["isl"] - cached
-    told = served.chosen(served.traffic.max_num_batched_tokens, chosen)
-    budget, room, piece = step_rooms(engine, told, isl, numbers["osl"], admitted)
+    budget = served.budget(chosen)
+    room, piece = step_rooms(engine, budget, isl, admitted)
     running = np.maximum(admitted / stages, 1.0)
     share = np.minimum(admitted, 1.0)
     sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches, share)

@@ -42,6 +42,8 @@ def figures(
     over = (balance.utilisation >= 1.0) & (served.status == "ok")
     offered = np.broadcast_to(balance.requests_per_s, served.status.shape)
     messages = served.messages | served.blocked(users) | served.crowded(balance.running)
+    for row, said in served.refusing().items():
+        messages[row] = "; ".join(filter(None, (said, messages.get(row, ""))))
     for at in np.flatnonzero(over):
         most = short(balance.most_per_s[at], 3)
         messages[int(at)] = (

@@ -17,7 +17,7 @@ from genz_core.models.speculative import steps_per_token
 from genz_core.serving.kv_capacity import sequences_that_fit, usual_tokens
 from genz_core.serving.load_checks import longest_lengths, real_lengths
 from genz_core.serving.traffic import Traffic
-from genz_core.serving.whole_prompts import running_beside
+from genz_core.serving.whole_prompts import over_budget, running_beside
 from genz_core.systems import System
 from genz_core.types import Array, Mask, Num, Parallelism, Places, Workload
 from genz_core.validity import check
@@ -131,16 +131,30 @@ class ServedLoads:
             return np.full(everyone.size, np.inf)
         closed = self.traffic.rate_per_s is None
         most = np.minimum(self.load.batch, self._places) if closed else self._places
-        ratio, told, cached, isl, osl, most, lanes = (
+        ratio, osl, most, lanes = (
             self.chosen(values, everyone)
-            for values in (self.traffic.length_ratio, self.traffic.max_num_batched_tokens,
-                           self.cached, self.load.isl, self.osl, most, self._lanes)
-        )  # fmt: skip
-        longest = isl * 2.0 / (1.0 + ratio) - cached
-        budget = np.where(told > 0, told, usual_tokens(engine, isl - cached, osl))
+            for values in (self.traffic.length_ratio, self.osl, most, self._lanes)
+        )
+        budget, (longest, _) = self.budget(everyone), self._longest(everyone)
         gaps = (osl - 1.0) * steps_per_token(self.model, osl)
         each = running_beside(budget, longest, ratio, gaps, most / lanes, engine.ahead_steps)
         return each * lanes
+
+    def budget(self, chosen: Places) -> Array:
+        """Token budget of a step, for the chosen loads."""
+        told = self.chosen(self.traffic.max_num_batched_tokens, chosen)
+        return np.where(told > 0, told, usual_tokens(self.engine, *self._longest(chosen)))
+
+    def _longest(self, chosen: Places) -> tuple[Array, Array]:
+        """Tokens that the longest prompt has to read, and of the longest output, for the chosen
+        loads.
+        """
+        ratio, cached, isl, osl = (
+            self.chosen(values, chosen)
+            for values in (self.traffic.length_ratio, self.cached, self.load.isl, self.load.osl)
+        )
+        over_mean = 2.0 / (1.0 + ratio)
+        return isl * over_mean - cached, osl * over_mean
 
     @property
     def _lanes(self) -> Num:
@@ -161,6 +175,18 @@ class ServedLoads:
         )
         found = np.flatnonzero(fewer & (self.status == "ok"))
         return {int(at): sentence.format(most[at], users[at]) for at in found}
+
+    def refusing(self) -> dict[int, str]:
+        """A sentence for each load whose longest prompt the engine refuses, see `over_budget`."""
+        if self.pooled or not (self.engine.whole_prompts and self.engine.mixed_steps):
+            return {}
+        everyone = np.arange(self.status.size)
+        told = self.chosen(self.traffic.max_num_batched_tokens, everyone)
+        isl, osl = self._longest(everyone)
+        least = np.where(told > 0, told, self.engine.whole_tokens or self.engine.chunk_tokens)
+        found = np.flatnonzero((isl > least) & (self.status == "ok")).tolist()
+        each = {at: over_budget(self.engine, told[at], isl[at], osl[at]) for at in found}
+        return {at: said for at, said in each.items() if said}
 
     def crowded(self, running: Array) -> dict[int, str]:
         """A sentence for each rate at which nearly all places are taken.

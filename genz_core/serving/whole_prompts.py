@@ -18,11 +18,37 @@ from __future__ import annotations
 
 import numpy as np
 
+from genz_core.engine import EngineProfile
+from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.types import Array
 
 #: Prompts a step, over those it takes, from which requests wait for prompts rather than for decodes
 #: to end: judgement.
 _FULL = 0.8
+
+
+def over_budget(engine: EngineProfile, told: float, isl: float, osl: float) -> str:
+    """A sentence where an engine that reads prompts whole refuses the longest one at its budget, or
+    at the one that it was given; "" where it refuses none.
+
+    told: tokens of a step given to the engine, 0 for none.  isl, osl: tokens of the longest prompt
+    and output.
+    Source: TensorRT-LLM, tensorrt_llm/llmapi/llm.py, _check_arguments: "The sum of prompt length,
+    query length should not exceed max_num_tokens"; vLLM does not start below its longest sequence.
+    """
+    if not (engine.whole_prompts and engine.mixed_steps):
+        return ""
+    own = float(told or engine.whole_tokens or engine.chunk_tokens)
+    if not 0.0 < own < isl:
+        return ""
+    refused = (
+        f"without chunked prefill {engine.name} refuses prompts above max_num_batched_tokens "
+        f"({own:,.0f}), and the longest has {isl:,.0f} tokens"
+    )
+    if told:
+        return f"{refused}: raise it, or enable chunked_prefill"
+    raised = float(usual_tokens(engine, isl, osl))
+    return f"{refused}: raised to {raised:,.0f}; chunked_prefill is the other way"
 
 
 def running_beside(

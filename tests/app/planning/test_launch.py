@@ -43,6 +43,7 @@ ASKED: Mapping[str, dict[str, Any]] = {
                   kind="aggregated", draft_tokens=3, acceptance="0.9", rank="tpot"),
     "cut": dict(model=DENSE, devices=2, tp=2, rate=1, chunked_prefill="yes"),
     "whole": dict(model=DENSE, devices=2, tp=2, rate=1, chunked_prefill="no"),
+    "long": dict(model=DENSE, devices=2, tp=2, rate=1, isl=8800, osl=256, length_ratio=0.9),
     "mtp": dict(model=MTP, systems="h200", devices=8, tp=8, concurrency=2, speculation="mtp",
                 kind="aggregated", draft_tokens=1, acceptance="0.9", rank="tpot"),
 }  # fmt: skip
@@ -155,6 +156,14 @@ def test_a_cache_on_disk_lies_behind_the_one_on_the_host():
     found = plan(model, **alone, engine="vllm", top=1).best
     assert "--kv" not in found["launch"]
     assert any("state host_cache_gib" in note for note in found["launch_notes"])
+
+
+def test_trtllm_is_started_with_room_for_prompts_that_it_would_refuse():
+    found = best("trtllm", "long")
+    assert "--max_num_tokens 9216" in found["launch"]
+    refused = "trtllm refuses prompts above max_num_batched_tokens (8,192)"
+    assert any(refused in note for note in found["launch_notes"])
+    assert "--max_num_tokens 8192" in best("trtllm", "degrees")["launch"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

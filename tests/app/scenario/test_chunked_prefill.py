@@ -39,6 +39,30 @@ def test_a_prompt_of_a_whole_step_is_read_as_in_the_simulation(isl, chunked_pref
     assert closed.tpot_s == pytest.approx(run.tpot_mean_s, rel=0.03)
 
 
+@pytest.mark.parametrize(("isl", "users"), [(8800, 16), (8800, 64), (13_200, 16)])
+def test_a_prompt_above_the_budget_of_an_engine_that_refuses_it_raises_the_budget(isl, users):
+    """TensorRT-LLM refuses prompts above its 8,192 tokens; here lengths vary by 10 %."""
+    sizes = {"isl": isl, "concurrency": users, "length_ratio": 9.0 / 11.0}
+    closed, run = served("trtllm", **sizes), simulated("trtllm", **sizes)
+    assert closed.ttft_s == pytest.approx(run.ttft_mean_s, rel=0.11)
+    assert closed.tpot_s == pytest.approx(run.tpot_mean_s, rel=0.03)
+    said = str(closed.rows[0]["message"])
+    assert "trtllm refuses prompts above max_num_batched_tokens (8,192)" in said
+    assert f"the longest has {isl:,} tokens: raised to {isl + 256:,};" in said
+    assert "trtllm refuses prompts above" in run.message
+
+
+def test_only_prompts_above_the_budget_are_refused_and_none_that_are_cut():
+    said = [
+        str(served("trtllm", chunked, isl=isl).rows[0]["message"])
+        for isl, chunked in ((8192, ""), (12_000, "yes"))
+    ]
+    said.append(str(served("sglang", "no", isl=32_000).rows[0]["message"]))
+    assert not any("refuses prompts" in one for one in said)
+    told = served("trtllm", isl=12_000, max_num_batched_tokens=4096)
+    assert "(4,096), and the longest has 12,000 tokens: raise it" in str(told.rows[0]["message"])
+
+
 def test_cut_prompts_are_served_beside_decodes_and_whole_ones_one_at_a_time():
     cut, whole = (served("trtllm", told) for told in ("yes", "no"))
     assert cut.output_tokens_per_s > 5.0 * whole.output_tokens_per_s
