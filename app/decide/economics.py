@@ -172,9 +172,14 @@ def _day(replica: float, running: Operation, question: Question, follows: bool) 
 
 
 def day_rates(running: Operation, question: Question) -> Array:
-    """Arrivals per second in each hour."""
+    """Arrivals per second in each hour.
+
+    In the busiest hour those of `peak_rate`, otherwise the question's rate, also where one
+    deployment sustains less of it; users in a closed loop send what is served.
+    """
     shares = np.array(day_of(question))
-    return np.asarray(shares / shares.max() * (question.peak_rate or running.requests_per_s))
+    busiest = question.peak_rate or question.rate or running.requests_per_s
+    return np.asarray(shares / shares.max() * busiest)
 
 
 def _api(

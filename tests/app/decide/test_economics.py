@@ -89,6 +89,15 @@ def test_a_day_that_follows_the_load_costs_no_more_and_serves_the_same():
     assert max(day["follows the load"]["replicas"]) == day["always on"]["replicas"][0]
 
 
+def test_a_day_serves_the_stated_rate_with_as_many_replicas_as_it_takes():
+    one = of(price="2", rate=1000, concurrency=None)
+    each = one["operation"]["requests_per_s"]
+    assert one["operation"]["status"] == "overloaded"
+    day = of(price="2", rate=1.9 * each, concurrency=None)["ways"]["rented"]["day"]
+    assert set(day["always on"]["replicas"]) == {2.0}
+    assert day["always on"]["usd"] == pytest.approx(2 * 24 * of()["operation"]["devices"] * 2.0)
+
+
 @pytest.mark.parametrize("load", [{"rate": 40, "concurrency": None}, {"concurrency": 64}])
 def test_replicas_share_the_load_and_come_and_go_one_by_one(load: dict[str, int | None]):
     named = of(price="2", replicas=4, **load)
