@@ -100,7 +100,8 @@ class Ownership:
 class TokenCosts:
     """Cost of a million tokens [USD]: of prompts, of cached prompts, of answers, of all.
 
-    in_, cached, out: in proportion to the time that each takes; blended: all tokens at one price.
+    in_: of tokens that are not cached.  in_, cached, out are in proportion to the time that each
+    takes; blended: all tokens at one price.
     """
 
     in_: float
@@ -110,19 +111,25 @@ class TokenCosts:
 
 
 def token_costs(
-    usd_per_request: float, isl: float, osl: float, prefill_share: float, cached_ratio: float = 0.0
+    usd_per_request: float,
+    isl: float,
+    osl: float,
+    prefill_share: float,
+    cached_ratio: float = 0.0,
+    found: float = 0.0,
 ) -> TokenCosts:
     """Split the cost of a request between prompt and answer tokens in proportion to their time.
 
-    isl * in + osl * out is the cost of a request.
+    (isl - found) * in + found * cached + osl * out is the cost of a request.
 
     Args:
-        usd_per_request: of a request whose prompt is not cached.
+        usd_per_request: of a request.
         isl, osl: tokens in and out.
         prefill_share: share of the time that prompts take, 0 to 1.
         cached_ratio: time of a cached prompt token over that of an uncached one.
+        found: tokens of the request's prompt that are found in the cache, fewer than `isl`.
     """
-    each = usd_per_request * prefill_share / isl * _MILLION
+    each = usd_per_request * prefill_share / (isl - found * (1.0 - cached_ratio)) * _MILLION
     out = usd_per_request * (1.0 - prefill_share) / osl * _MILLION
     blended = usd_per_request / (isl + osl) * _MILLION
     return TokenCosts(each, each * cached_ratio, out, blended)

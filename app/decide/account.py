@@ -113,7 +113,7 @@ def with_measured(account: Account, stores: Iterable[Store]) -> Account:
 
 
 def power_caps(account: Account, free: Operation) -> dict[str, list[float]]:
-    """Output and energy of the deployment under power caps, [caps].
+    """Output and energy of the deployment under power caps that let it serve its load, [caps].
 
     cap_w, output_tokens_per_s, joules_per_token, power_w (of a device).  free: without a cap.
 
@@ -136,6 +136,8 @@ def power_caps(account: Account, free: Operation) -> dict[str, list[float]]:
         if cap < draw:
             slower = Chip(peak=(cap / draw) ** POWER_EXPONENT)
             running = operation(with_systems(resolved, partial(chip_system, chip=slower)))
+            if not running.runs:
+                continue
         watts = min(draw, cap)
         tokens = running.requests_per_s * running.osl
         values = (cap, tokens, watts * running.devices / tokens, watts)

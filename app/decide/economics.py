@@ -66,8 +66,9 @@ def document(account: Account) -> dict[str, Any]:
     units and US dollars.
 
     For each form of ownership, usd_per_mtok is the total cost divided by output tokens, as in
-    `serve`, `plan` and `compare`; usd_per_mtok_in, _cached and _out split the cost by the time that
-    prompts and answers take.
+    `serve`, `plan` and `compare`; usd_per_mtok_in (of tokens that are not cached), _cached and _out
+    split the cost by the time that prompts and answers take.  A deployment that does not serve its
+    load has neither costs nor energy; the message of its operation says why.
 
     Raises:
         RidgelineError: a scenario that cannot be priced, or invalid prices.
@@ -76,8 +77,7 @@ def document(account: Account) -> dict[str, Any]:
     day = day_of(q)
     running = operation(resolved)
     around = beside(resolved.system, q)
-    hourly = hourly_usd(account, running)
-    caps = power_caps(account, running) if served_rows.mean_device(resolved).tdp_w else None
+    hourly = hourly_usd(account, running) if running.runs else {}
     return {
         "model": resolved.model.name,
         "system": resolved.system.slug,
@@ -86,7 +86,7 @@ def document(account: Account) -> dict[str, Any]:
         "terms": {name: getattr(q, name) for name in names_of(Prices)} | {"day": list(day)},
         "assumed": dict(ASSUMED) | dict(around.words),
         "operation": asdict(running),
-        "energy": _energy(running, account, around) | {"caps": caps},
+        "energy": _energy(running, account, around) if running.runs else None,
         "ways": {way: _way(way, usd, running, q) for way, usd in hourly.items()},
     }
 
@@ -97,6 +97,7 @@ def _energy(running: Operation, account: Account, around: Beside) -> dict[str, A
     joules = watts * running.devices / tokens
     site = around.device_w(watts) * running.devices / tokens
     carbon = carbon_g_per_mtok(site, around.pue, q.carbon)
+    stated = served_rows.mean_device(account.resolved).tdp_w
     return {
         "power_w": finite(watts),
         "host_w": around.host_w,
@@ -112,6 +113,7 @@ def _energy(running: Operation, account: Account, around: Beside) -> dict[str, A
         "design_joules_per_token": finite(running.tdp_w * running.devices / tokens),
         "site_joules_per_token": finite(site * around.pue),
         "carbon_g_per_mtok": finite(float(carbon)) if q.carbon else None,
+        "caps": power_caps(account, running) if stated else None,
     }
 
 
@@ -133,8 +135,9 @@ def _way(way: str, usd_per_hour: float, running: Operation, question: Question) 
     days = {"always on": False} if way == "owned" else _DAYS
     replica = usd_per_hour * running.replica_devices
     request = replica / 3600.0 / running.replica_requests_per_s
+    lengths = (running.isl, running.osl)
     costs = token_costs(
-        request, running.isl, running.osl, running.prefill_share, running.cached_ratio
+        request, *lengths, running.prefill_share, running.cached_ratio, running.cached
     )
     each = request / running.osl * _MILLION
     return {

@@ -21,20 +21,25 @@ def trust(found: Mapping[str, Any]) -> str:
 def sentences(named: Mapping[str, Any]) -> Iterator[str]:
     """Lines on the operation, each form of ownership, energy, and assumptions."""
     running, energy = named["operation"], named["energy"]
-    yield (
+    of = (
         f"{named['model']} on {running['devices']} x {named['system']}, {named['engine']}, "
-        f"{named['load']}: "
-        f"{quantities.request_rate(running['requests_per_s'], 3)}{_each(running)}, "
-        f"{quantities.percent(running['prefill_share'])} of its time on prompts"
+        f"{named['load']}"
     )
-    if running["status"] != "ok":
+    if energy is None:
+        yield f"{of}: no cost and no power, as this load cannot be served"
         yield f"warning: {running['message']}"
+        return
+    yield (
+        f"{of}: {quantities.request_rate(running['requests_per_s'], 3)}{_each(running)}, "
+        f"{quantities.percent(running['prefill_share'])} of its busy time on prompts"
+    )
+    fresh = "input that is not cached" if running["cached"] else "input"
     for way, found in named["ways"].items():
         span = f" ({trust(found)})" if trust(found) else ""
         yield (
             f"{way}: {quantities.dollars(found['usd_per_device_hour'])} a device-hour; "
             f"{quantities.dollars(found['usd_per_mtok'])}{span} per million output tokens if they "
-            "bear the whole cost; with the cost split by time, per million tokens of input "
+            f"bear the whole cost; with the cost split by time, per million tokens of {fresh} "
             f"{quantities.dollars(found['usd_per_mtok_in'])}, of cached input "
             f"{quantities.dollars(found['usd_per_mtok_cached'])}, of output "
             f"{quantities.dollars(found['usd_per_mtok_out'])}, of both "

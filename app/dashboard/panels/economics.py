@@ -1,6 +1,5 @@
 """Cost of tokens, rented or owned, over a day, against an API; their energy and carbon."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -111,10 +110,9 @@ def _share(name: str) -> float:
 def show(setup: Setup, named: Named) -> None:
     """Draw the results of the prices."""
     running = Operation(**named["operation"])
-    if running.status != "ok":
-        st.warning(f"This load cannot be served: {plain(running.message)}.",
-                   icon=":material/warning:")  # fmt: skip
-    if not math.isfinite(running.requests_per_s):
+    if not running.runs:
+        st.warning(f"This load cannot be served, so it has no cost and no power: "
+                   f"{plain(running.message)}.", icon=":material/warning:")  # fmt: skip
         return
     _cards(named, running)
     ways = named["ways"]
@@ -147,7 +145,8 @@ def _cards(named: Named, running: Operation) -> None:
                  page_text("cost of output", rent=rent, load=named["load"]))  # fmt: skip
         card("Served", f"{short(running.requests_per_s, 3)} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
-             "Served by all devices; below, the share of their time spent on prompts.")  # fmt: skip
+             "Served by all devices; below, the share of their busy time "
+             "spent on prompts.")  # fmt: skip
         watts = energy["power_w"]
         used = (running.compute, running.memory, running.links)
         use = " / ".join(map(quantities.percent, used))
