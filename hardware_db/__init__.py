@@ -13,6 +13,7 @@ document; `what_if(system, bandwidth=2)` scales a system's resources; `load_engi
     intervals     tables       acceptance     intervals of predictions, tables that ship, drafts
     data_folder   own_files                   the user's own files: place, what is left out
     user_files    whole_file                  writers of them
+    sourced                                   a number with its source, and its unit
     yaml_document schema_errors               parsing and validation of documents
     report        fit/                        the page of systems, the fit of the profiles
 """
@@ -44,7 +45,8 @@ from hardware_db.engine_schema import EngineRecord
 from hardware_db.own_files import LeftOutWarning
 from hardware_db.profile_schema import fitted_profile
 from hardware_db.profiles import load_profile, own_profiles
-from hardware_db.system_schema import Fact, Source, SystemRecord
+from hardware_db.sourced import Fact, Source
+from hardware_db.system_schema import SystemRecord
 from hardware_db.what_if import is_hypothetical, what_if
 
 __all__ = [

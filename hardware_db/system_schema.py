@@ -1,20 +1,17 @@
 """Schema of a system's YAML, and the conversion of its units to SI.
 
-Every number has `value`, `source` (a key of the file's `sources`) and `kind`.
-The unit is part of the key, and a figure that is implausible in that unit is refused, which catches
-bytes typed as GB and FLOP/s typed as TFLOP/s.  Peaks are dense; a link's figure is per device and
-per direction.
+Every number has `value`, `source` (a key of the file's `sources`) and `kind`; see
+`hardware_db.sourced`.  Peaks are dense; a link's figure is per device and per direction.
 """
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from genz_core.devices.memory_levels import Held, MemoryLevel
 from genz_core.devices.topology_kinds import SWITCH, Topology
@@ -22,81 +19,36 @@ from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
 from genz_core.systems import Link, System
 from hardware_db.schema_errors import sentence
+from hardware_db.sourced import (
+    GIBI,
+    GIGA,
+    MEBI,
+    MEGA,
+    MICRO,
+    TERA,
+    Count,
+    Fact,
+    Factor,
+    Form,
+    GbPerS,
+    Gigabytes,
+    Kind,
+    Megabytes,
+    Megahertz,
+    Microseconds,
+    OwnGbPerS,
+    Price,
+    Share,
+    Source,
+    Tflops,
+    Watts,
+    in_si,
+)  # fmt: skip
 
-Kind = Literal["datasheet", "derived", "measured", "assumed"]
 Arithmetic = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4", "int4"]
 
-#: Source of a figure without a document: an assumption of Ridgeline, or of the file's author.
-ASSUMPTION = "assumption"
 
-GIGA, MEGA, MICRO, TERA = 1e9, 1e6, 1e-6, 1e12
-GIBI, MEBI = 2.0**30, 2.0**20
-
-
-class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
-
-
-class Source(_Form):
-    """Document that figures are from.
-
-    retrieved: day on which they were read.  seen_in: where they were read instead, if the document
-    itself could not be opened.
-    """
-
-    title: str = Field(min_length=3)
-    url: str | None = None
-    retrieved: datetime.date | None = None
-    seen_in: str | None = None
-
-
-class Fact(_Form):
-    """A sourced number.  note: derivation, or reason for an assumption."""
-
-    value: float = Field(ge=0, allow_inf_nan=False, strict=True)
-    source: str
-    kind: Kind
-    note: str | None = None
-
-    @model_validator(mode="after")
-    def _says_how(self) -> Fact:
-        if self.kind in ("assumed", "derived") and not self.note:
-            raise ValueError(f"a figure of kind {self.kind} needs a note that says how")
-        return self
-
-
-class Price(Fact):
-    """A price, with the day on which it was read."""
-
-    date: datetime.date
-
-
-def _within(low: float, high: float) -> AfterValidator:
-    """Validator of facts whose value, in the unit of its key, lies within [low, high]."""
-
-    def check(fact: Fact) -> Fact:
-        if not low <= fact.value <= high:
-            raise ValueError(f"{fact.value:g} is not between {low:g} and {high:g}; check the unit")
-        return fact
-
-    return AfterValidator(check)
-
-
-Tflops = Annotated[Fact, _within(1e-3, 1e6)]
-Gigabytes = Annotated[Fact, _within(0.1, 1e5)]
-Megabytes = Annotated[Fact, _within(0.01, 1e5)]
-GbPerS = Annotated[Fact, _within(0.01, 1e6)]
-#: For a device's own memory, which may be SRAM across a whole wafer.
-OwnGbPerS = Annotated[Fact, _within(0.01, 1e8)]
-Microseconds = Annotated[Fact, _within(1e-3, 1e4)]
-Count = Annotated[Fact, _within(0, 1e6)]
-Megahertz = Annotated[Fact, _within(100, 1e4)]
-Watts = Annotated[Fact, _within(0.5, 1e5)]
-Share = Annotated[Fact, _within(0.01, 1.0)]
-Factor = Annotated[Fact, _within(1.0, 2.0)]
-
-
-class TopologyForm(_Form):
+class TopologyForm(Form):
     """How the devices of a tier are connected, with one source for all fields; see `Topology`."""
 
     form: Literal["switch", "rails", "mesh", "ring", "torus", "dragonfly", "pcie"]
@@ -126,7 +78,7 @@ class TopologyForm(_Form):
         )
 
 
-class LinkForm(_Form):
+class LinkForm(Form):
     """A tier of interconnect.  domain: devices reached without leaving it, 0 for no limit.
 
     topology: a switch if not stated.  reached: share of the rate that remains after the protocol's
@@ -152,7 +104,7 @@ class LinkForm(_Form):
         return self
 
 
-class Links(_Form):
+class Links(Form):
     """Tiers of interconnect, nearest first: scale-up, the rest of the node, the fabric."""
 
     scale_up: LinkForm | None = None
@@ -160,7 +112,7 @@ class Links(_Form):
     scale_out: LinkForm | None = None
 
 
-class Host(_Form):
+class Host(Form):
     """Link to host memory, per direction, and a device's share of the reference node.
 
     memory_gib, memory_gb_per_s and disk_gb_per_s are per device; a device that shares the
@@ -174,7 +126,7 @@ class Host(_Form):
     disk_gb_per_s: GbPerS | None = None
 
 
-class SecondMemoryForm(_Form):
+class SecondMemoryForm(Form):
     """A slower memory that the device can read directly.
 
     See `genz_core.devices.memory_levels.MemoryLevel`.
@@ -192,10 +144,10 @@ class SecondMemoryForm(_Form):
     def level(self) -> MemoryLevel:
         """The memory in the engine's types."""
         size, rate = self.memory_gib.value * GIBI, self.gb_per_s.value * GIGA
-        return MemoryLevel(self.name, size, rate, self.holds, _si(self.reached, 1.0))
+        return MemoryLevel(self.name, size, rate, self.holds, in_si(self.reached, 1.0))
 
 
-class Prices(_Form):
+class Prices(Form):
     """Price of the device at launch, and hourly rents, with one key per market.
 
     usd_per_hour: what the author of the file pays; it takes precedence over any market.
@@ -220,7 +172,7 @@ class Prices(_Form):
         return {market: price for market, price in markets.items() if price is not None}
 
 
-class Instance(_Form):
+class Instance(Form):
     """An instance type of a cloud.  devices: number of devices.  usd_per_hour: of the whole
     instance.
     """
@@ -232,7 +184,7 @@ class Instance(_Form):
     usd_per_hour: Price | None = None
 
 
-class SystemRecord(_Form):
+class SystemRecord(Form):
     """A system as its YAML states it: every figure with its source and kind.
 
     boost_factor: highest clock, stated or measured, over the clock of the peaks; 1 if absent.
@@ -322,21 +274,21 @@ class SystemRecord(_Form):
             kind=self.kind,
             family=self.family,
             peak_flops_per_s={k: f.value * TERA for k, f in self.peak_dense_tflops.items()},
-            memory_bytes=_si(self.memory_gb, GIGA) or _si(self.memory_gib, GIBI) or 0.0,
+            memory_bytes=in_si(self.memory_gb, GIGA) or in_si(self.memory_gib, GIBI) or 0.0,
             memory_bytes_per_s=self.memory_gb_per_s.value * GIGA,
             second_memory=None if self.second_memory is None else self.second_memory.level(),
-            l2_bytes=_si(self.l2_mb, MEGA) or _si(self.l2_mib, MEBI),
-            l2_bytes_per_s=_si(self.l2_gb_per_s, GIGA),
+            l2_bytes=in_si(self.l2_mb, MEGA) or in_si(self.l2_mib, MEBI),
+            l2_bytes_per_s=in_si(self.l2_gb_per_s, GIGA),
             compute_units=None if self.units is None else int(self.units.value),
-            clock_hz=_si(self.clock_mhz, MEGA),
-            boost_factor=_si(self.boost_factor, 1.0) or 1.0,
-            tdp_w=_si(self.tdp_w, 1.0),
+            clock_hz=in_si(self.clock_mhz, MEGA),
+            boost_factor=in_si(self.boost_factor, 1.0) or 1.0,
+            tdp_w=in_si(self.tdp_w, 1.0),
             links=tuple(_link(tier) for _, tier in self.tiers()),
-            host_bytes_per_s=_si(self.host.gb_per_s, GIGA),
-            host_memory_bytes=_si(self.host.memory_gib, GIBI),
-            host_memory_bytes_per_s=_si(self.host.memory_gb_per_s, GIGA),
-            disk_bytes_per_s=_si(self.host.disk_gb_per_s, GIGA),
-            price_usd_per_hour=_si(next(iter(self.price.rents().values()), None), 1.0),
+            host_bytes_per_s=in_si(self.host.gb_per_s, GIGA),
+            host_memory_bytes=in_si(self.host.memory_gib, GIBI),
+            host_memory_bytes_per_s=in_si(self.host.memory_gb_per_s, GIGA),
+            disk_bytes_per_s=in_si(self.host.disk_gb_per_s, GIGA),
+            price_usd_per_hour=in_si(next(iter(self.price.rents().values()), None), 1.0),
             assumptions=tuple(_assumptions(self)),
         )
         return replace(stated, assumptions=(*stated.assumptions, *Device.of(stated).assumed))
@@ -354,10 +306,6 @@ def system_record(data: Mapping[str, Any], label: str = "the system") -> SystemR
         raise InvalidValue(sentence(error, label, SystemRecord)) from None
 
 
-def _si(fact: Fact | None, unit: float) -> float | None:
-    return None if fact is None else fact.value * unit
-
-
 def _link(tier: LinkForm) -> Link:
     return Link(
         name=tier.name,
@@ -366,7 +314,7 @@ def _link(tier: LinkForm) -> Link:
         domain=int(tier.domain.value),
         in_network=tier.in_network,
         topology=SWITCH if tier.topology is None else tier.topology.topology(),
-        reached=_si(tier.reached, 1.0),
+        reached=in_si(tier.reached, 1.0),
     )
 
 
@@ -388,25 +336,3 @@ def _assumptions(record: SystemRecord) -> Iterator[str]:
     for path, fact in record.figures():
         if fact.kind == "assumed":
             yield f"{path} {fact.value:g}: {fact.note}"
-
-
-_UNITS: Mapping[str, str] = {
-    "gb_per_s": "GB/s",
-    "usd_per_hour": "US$/h",
-    "gib": "GiB",
-    "gb": "GB",
-    "mib": "MiB",
-    "mb": "MB",
-    "us": "µs",
-    "mhz": "MHz",
-    "w": "W",
-    "usd": "US$",
-}
-
-
-def unit_of(path: str) -> str:
-    """Display unit of a figure from its path, e.g. "GB/s"; "" for a count."""
-    head, _, last = path.rpartition(".")
-    if head == "peak_dense_tflops":
-        return "TOP/s" if last.startswith("int") else "TFLOP/s"
-    return next((unit for end, unit in _UNITS.items() if f"_{last}".endswith(f"_{end}")), "")
