@@ -98,7 +98,7 @@ def _axes(figure: Figure, predicted: Curve, points: Points, name: str) -> None:
     else:
         drawn = (value for end in ("", "_bound", "_low", "_high") for value in columns[name + end])
         y = {"title_text": title.head, **time_axis((*drawn, *measured))}
-    figure.laid(load_axis(predicted.kind, loads), y, margin={"t": 44, "b": 96})
+    figure.laid(load_axis(predicted.kind, loads), y, margin={"b": 96})
 
 
 def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
@@ -120,7 +120,7 @@ def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
         figure.add_trace(dots(shown["arrival_s"], values, side, marker, hover, customdata=told))
     times = (value for side, _ in sides for value in shown[f"{latency}_{side}_s"])
     y = {"title_text": COLUMNS[f"{latency}_s"].head, **time_axis(times)}
-    return figure.laid(COLUMNS["arrival_s"].title, y, margin={"t": 44, "b": 96})
+    return figure.laid(COLUMNS["arrival_s"].title, y, margin={"b": 96})
 
 
 def history(rows: Points, figure_name: str, look: Look) -> Figure:
@@ -142,4 +142,4 @@ def history(rows: Points, figure_name: str, look: Look) -> Figure:
         figure.add_trace(trace)
     x = {"title_text": "Engine version and date", "type": "category"}
     y = {"title_text": column.title, "rangemode": "tozero"}
-    return figure.laid(x, y, margin={"t": 44, "b": 96}, showlegend=True)
+    return figure.laid(x, y, margin={"b": 96}, showlegend=True)

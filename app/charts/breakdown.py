@@ -205,7 +205,7 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
         upward = {"showgrid": False, "autorange": "reversed", "tickvals": list(values)}
         upward |= {"ticktext": labels, "tickfont": {"color": look.ink}}
         figure.update_layout(**{f"xaxis{place}": across, f"yaxis{place}": upward})
-    figure.update_layout(margin={"t": 48, "b": 58, "l": room})
+    figure.update_layout(margin={"b": 58, "l": room})
     return figure
 
 

@@ -41,7 +41,7 @@ def tornado(
         hover, color = "%{customdata}<extra></extra>", look.classes[1 - at]
         figure.add_trace(lying_bars(names, shares, side_words, color, hover, customdata=shown))
     figure.add_vline(0.0, {"color": look.faint, "width": 1})
-    return lay_bars(figure, look, "Change [%]", bottom=72, mode="overlay", gap=0.4, top=40)
+    return lay_bars(figure, look, "Change [%]", bottom=72, mode="overlay", gap=0.4)
 
 
 def ridge(found: Ridge, now: float, look: Look) -> Figure:
@@ -86,7 +86,7 @@ def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look)
         )  # fmt: skip
         chart.add_trace(trace)
     return lay_bars(
-        chart, look, column.title, bottom=72, mode="overlay", top=40, names=[*names.values()],
+        chart, look, column.title, bottom=72, mode="overlay", names=[*names.values()],
         rangemode="tozero",
     )  # fmt: skip
 

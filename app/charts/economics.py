@@ -62,7 +62,7 @@ def against_api(
         guide_across(figure, price, words, look.alarm, log=True, size=12, width=1.5)
     log = {"type": "log", "tickformat": "~g"}
     y = {"title_text": "Cost per million tokens,<br>input and output [$]", "dtick": "D2", **log}
-    return figure.laid({"title_text": COLUMNS["rate"].title, **log}, y, margin={"t": 44, "b": 90})
+    return figure.laid({"title_text": COLUMNS["rate"].title, **log}, y, margin={"b": 90})
 
 
 def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: Look) -> Figure:
@@ -88,7 +88,7 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
     }  # fmt: skip
     x = {"title_text": "Hour", "dtick": 3, "showgrid": False}
     y = {"title_text": COLUMNS["rate"].title, "rangemode": "tozero"}
-    return figure.laid(x, y, yaxis2=right, margin={"t": 44, "b": 90, "r": 60})
+    return figure.laid(x, y, yaxis2=right, margin={"b": 90, "r": 60})
 
 
 def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
@@ -101,7 +101,7 @@ def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
     hover = "design power: %{x:,.0f} W<extra></extra>"
     figure.add_trace(limit_mark([tdp_w], ["power"], "design power", look, 34, hover))
     x, y = {"rangemode": "tozero", "tickformat": "~g"}, {"showticklabels": False, "showgrid": False}
-    return figure.laid(x, y, barmode="stack", margin={"t": 44, "b": 80})
+    return figure.laid(x, y, barmode="stack", margin={"b": 80})
 
 
 def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
@@ -116,4 +116,4 @@ def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
         told = {"mode": "lines+markers", "customdata": [f"{value:,.4g}" for value in values]}
         figure.add_trace(line(columns["cap_w"], shares, words, look.classes[at], hover, **told))
     y = {"title_text": "Relative to no cap [%]", "rangemode": "tozero"}
-    return figure.laid("Power cap per device [W]", y, margin={"t": 44, "b": 90})
+    return figure.laid("Power cap per device [W]", y, margin={"b": 90})

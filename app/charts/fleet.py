@@ -30,4 +30,4 @@ def machines(named: Mapping[str, Any], look: Look) -> Figure:
             for kind, slots in bars.values()]  # fmt: skip
     if any(idle):
         chart.add_trace(lying_bars(bars, idle, "idle", look.grid, "%{x} idle<extra>%{y}</extra>"))
-    return lay_bars(chart, look, "Devices", bottom=72, gap=0.25, top=40, rangemode="tozero")
+    return lay_bars(chart, look, "Devices", bottom=72, gap=0.25, rangemode="tozero")

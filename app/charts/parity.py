@@ -57,7 +57,7 @@ def parity(points: Points, by: str, title: str, look: Look) -> Figure:
     across = log_axis(limits, quantities.seconds, across=True)
     x = {"title_text": "Measured", "minor_showgrid": False, **across}
     y = {"title_text": "Predicted", "minor_showgrid": False, **log_axis(limits, quantities.seconds)}
-    return figure.laid(x, y, hovermode="closest", margin={"t": 44, "b": 110, "l": 76})
+    return figure.laid(x, y, hovermode="closest", margin={"b": 110, "l": 76})
 
 
 def error_histogram(points: Points, title: str, look: Look) -> Figure:
@@ -85,7 +85,7 @@ def error_histogram(points: Points, title: str, look: Look) -> Figure:
     words = {0.25: "¼ or less", 0.5: "½", 1.0: "as measured", 2.0: "2×", 4.0: "4× or more"}
     ticks = {"tickvals": [float(np.log(at)) for at in words], "ticktext": list(words.values())}
     x = {"title_text": "Predicted over measured", "showgrid": False, **ticks}
-    return figure.laid(x, "Points", margin={"t": 44, "b": 110}, bargap=0)
+    return figure.laid(x, "Points", margin={"b": 110}, bargap=0)
 
 
 def largest_groups(values: Iterable[Any]) -> dict[str, list[int]]:
@@ -156,4 +156,4 @@ def errors_by_split(
     across = {"type": "log", "tickvals": ticks, "ticktext": [str(tick) for tick in ticks]}
     x = {"title_text": "Mean absolute error [%]", **across}
     y = {"autorange": "reversed", "tickfont_color": look.ink}
-    return figure.laid(x, y, margin={"t": 44, "b": 110}, hovermode="closest")
+    return figure.laid(x, y, margin={"b": 110}, hovermode="closest")

@@ -56,7 +56,7 @@ def over_arrivals(
         figure.add_hline(y=target_s, line={"color": look.alarm, "width": 1.5, "dash": "dash"})
     times = [s for trace in figure.data for s in trace["y"] if s is not None]
     axis = {"title_text": y, **time_axis([*times, target_s])}
-    return figure.laid(x, axis, hovermode="x unified", margin={"t": 44, "b": 92})
+    return figure.laid(x, axis, hovermode="x unified", margin={"b": 92})
 
 
 def flops_words(value: float, digits: int) -> str:
@@ -66,18 +66,20 @@ def flops_words(value: float, digits: int) -> str:
 
 def lay_bars(
     figure: Figure, look: Look, title: str, *, bottom: int, mode: str = "stack", gap: float = 0.35,
-    top: int = 44, left: int | None = None, names: Sequence[str] = (), **across: Any,
+    top: int | None = None, left: int | None = None, names: Sequence[str] = (), **across: Any,
 ) -> Figure:  # fmt: skip
     """The figure with axes and layout of horizontal bars, the first on top, names on the left.
 
     title, across: of the horizontal axis.  mode: how bars of the same name combine.  bottom, top,
-    left: margins [px]; by default Plotly chooses the left one.  names: of the bars in their order,
-    if a trace leaves out some; by default in the order of the traces.
+    left: margins [px]; by default the upper one has room for the buttons and a title, and Plotly
+    chooses the left one.  names: of the bars in their order, if a trace leaves out some; by
+    default in the order of the traces.
     """
     x = {**({"title_text": title} if title else {}), "tickformat": "~g", **across}
     y = {"autorange": "reversed", "showgrid": False, "tickfont_color": look.ink}
     y |= {"categoryorder": "array", "categoryarray": list(names)} if names else {}
-    margin = {"t": top, "b": bottom} | ({} if left is None else {"l": left})
+    sides = {"t": top, "b": bottom, "l": left}
+    margin = {side: space for side, space in sides.items() if space is not None}
     return figure.laid(x, y, barmode=mode, bargap=gap, margin=margin)
 
 

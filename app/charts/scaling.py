@@ -53,7 +53,7 @@ def replicas(
          "tickformat": "d", "dtick": max(math.ceil(most / 5), 1)},
         yaxis2={"title": {"text": "Demand [1/s]"}, "rangemode": "tozero", "domain": [0.0, 0.34],
                 "anchor": "x"},
-        hovermode="x unified", margin={"t": 44, "b": 92},
+        hovermode="x unified", margin={"b": 92},
     )  # fmt: skip
 
 

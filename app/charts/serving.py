@@ -57,7 +57,7 @@ def latencies(table: Table, load: str, look: Look, named: Mapping[str, str] = _N
             figure.add_trace(_line(table, load, column + suffix, *drawn))
     times = [s for trace in figure.data for s in trace["y"] if s is not None]
     _shade_overload(figure, table, load, look)
-    y, margin = {"title_text": "Time", **time_axis(times)}, {"t": 44, "b": 104, "l": 76}
+    y, margin = {"title_text": "Time", **time_axis(times)}, {"b": 104, "l": 76}
     return figure.laid(load_axis(load, table[load]), y, hovermode="x unified", margin=margin)
 
 
@@ -76,7 +76,7 @@ def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> F
     figure.add_trace(trace)
     _shade_overload(figure, table, load, look)
     y = {"title_text": column.title, "rangemode": "tozero"}
-    return figure.laid(load_axis(load, table[load]), y, margin={"t": 44, "b": 96, "l": 66})
+    return figure.laid(load_axis(load, table[load]), y, margin={"b": 96, "l": 66})
 
 
 def throughput_over_interactivity(
@@ -106,7 +106,7 @@ def throughput_over_interactivity(
             figure.add_trace(dots(xs, ys, "this load", ring(15, look.ink), ""))
     x, y = ({"title_text": one.title, "rangemode": "tozero"} for one in (_USER, _RATE))
     legend = labels.LEGEND_LINE * labels.legend_lines([trace["name"] for trace in figure.data])
-    return figure.laid(x, y, margin={"t": 44, "b": 66 + legend, "l": 66, "r": 40})
+    return figure.laid(x, y, margin={"b": 66 + legend, "l": 66, "r": 40})
 
 
 def draw_targets(

@@ -42,7 +42,7 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
     values = [one.value for one in known.values()]
     wide = bool(values) and max(values) > _WIDE * min(values) > 0.0
     axis: dict[str, Any] = {"type": "log", "dtick": "D2"} if wide else {"rangemode": "tozero"}
-    return lay_bars(figure, look, "", bottom=36, top=40, tickformat=ticks, **axis)
+    return lay_bars(figure, look, "", bottom=36, tickformat=ticks, **axis)
 
 
 def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], look: Look) -> Figure:

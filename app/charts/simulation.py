@@ -50,7 +50,7 @@ def course(series: Columns, look: Look) -> Figure:
         {"title_text": COLUMNS["time_s"].title, "anchor": "y3"},
         requests | {"rangemode": "tozero"},
         yaxis2=cache | {"tickformat": ".0%", "range": [0, 1.02]}, yaxis3=preemptions | preempted,
-        hovermode="x unified", margin={"t": 44, "b": 92},
+        hovermode="x unified", margin={"b": 92},
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def cumulative(
         figure.add_trace(line([target_s] * 2, [0, 1], name, look.alarm, "", line=style))
     x = {"title_text": "Time", **time_axis(times, across=True)}
     y = {"title_text": f"Share of {of}", "tickformat": ".0%", "range": [0, 1.03]}
-    return figure.laid(x, y, margin={"t": 44, "b": 92})
+    return figure.laid(x, y, margin={"b": 92})
 
 
 def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
@@ -126,4 +126,4 @@ def _by_row(
         figure.add_trace(trace)
     x = {"type": "category", "showgrid": False}
     low = {"rangemode": "tozero", **y}
-    return figure.laid(x, low, barmode=mode, bargap=0.35, margin={"t": 44, "b": 92})
+    return figure.laid(x, low, barmode=mode, bargap=0.35, margin={"b": 92})

@@ -38,6 +38,18 @@ def test_a_look_stays_as_it_was_when_a_figure_is_drawn(name: str):
     assert style.template(style.LIGHT) == before
 
 
+#: Plotly draws the box of a title this much above its padding, and this high [px].
+_ABOVE, _TITLE = 4, 20
+
+
+@for_every(NAMES)
+def test_a_title_stands_below_the_buttons_and_above_the_plot(name: str):
+    layout = figure(name).drawn_once()["layout"]
+    if layout["title"].get("text"):
+        begins = layout["title"]["pad"]["t"] - _ABOVE
+        assert begins >= style.BUTTONS and layout["margin"]["t"] >= begins + _TITLE
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_exports_as_a_page_that_needs_no_network(name: str):
     page = export.html(figure(name), name)
