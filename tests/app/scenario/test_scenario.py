@@ -163,6 +163,7 @@ def test_a_release_older_than_the_device_is_refused_whatever_is_asked():
         ("mxfp4", "mi300x-192gb", "bf16"), ("fp8", "h100-sxm5-80gb", ""),
         ("nvfp4", "b200-sxm-180gb", ""), ("bf16", "a100-sxm4-80gb", ""),
         ("q4_0", "rtx-4090", ""), ("q8_0", "m2-ultra-76core", "fp16"),
+        ("w8a8", "a100-sxm4-80gb", ""),
     ],
 )  # fmt: skip
 def test_weights_that_are_only_stored_in_their_format_are_named_once(weights, system, runs):
@@ -170,6 +171,27 @@ def test_weights_that_are_only_stored_in_their_format_are_named_once(weights, sy
     said = [note for note in resolve(question).notes if "unpacked" in note]
     assert len(said) == bool(runs)
     assert all(note.startswith(f"{weights} weights are unpacked to {runs} ") for note in said)
+
+
+@pytest.mark.parametrize(
+    ("weights", "system", "faster"),
+    [
+        ("int4", "h100-sxm5-80gb", "fp8"), ("nvfp4", "h100-sxm5-80gb", "fp8"),
+        ("int4", "a100-sxm4-80gb", "w8a8"), ("mxfp4", "mi300x-192gb", "fp8"),
+        ("nvfp4", "b200-sxm-180gb", ""), ("fp8", "a100-sxm4-80gb", ""),
+    ],
+)  # fmt: skip
+def test_weights_in_four_bits_that_read_prompts_slower_than_in_eight_are_named(
+    weights, system, faster
+):
+    question = Question(model=PUBLISHED, weights=weights, system=system, batch=8)
+    said = "; ".join(resolve(question).notes)
+    assert (f"prompts take longer than with {faster} weights" in said) == bool(faster)
+    if faster:
+        four, eight = (
+            estimate_resolved(resolve(replace(question, weights=one))) for one in (weights, faster)
+        )
+        assert four.ttft_s[0] > 1.2 * eight.ttft_s[0]
 
 
 def test_weights_that_an_engine_multiplies_in_its_own_arithmetic_are_not_said_to_be_unpacked():
