@@ -16,6 +16,7 @@ from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
 from app.scenario.scenario import Resolved
+from app.scenario.server_limits import above_a_server
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.common.memo import ByIdentity
@@ -102,7 +103,10 @@ def messages(
     """
     said = "; ".join(filter(None, (intervals.unmeasured_kind(resolved.system), *notes)))
     size = len(result.status)
-    found, reasons = of.messages(size), result.messages
+    found, reasons = of.messages(size), dict(result.messages)
+    if isinstance(result, Estimate):
+        for at, limit in above_a_server(result).items():
+            reasons[at] = "; ".join(filter(None, (reasons.get(at, ""), limit)))
     unread = meaningless_in_rows(resolved, result.parallelism, size)
     for at in reasons if unread is None and not said else range(size):
         unused = "" if unread is None else unread[at]
