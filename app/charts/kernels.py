@@ -115,7 +115,7 @@ def _hover(row: Mapping[Hashable, Any]) -> str:
 
 
 def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
-    """One stacked bar per rank: compute, overlapped and exposed communication, idle.
+    """One stacked bar per rank: compute, overlapped and exposed communication, copies, idle.
 
     rows: of `profilers.timeline.ranks.RankComparison`.
     """
@@ -125,6 +125,7 @@ def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
         ("Compute alone", (rows["compute_s"] - hidden).clip(lower=0.0), look.class_color("gemm")),
         ("Compute overlapped with communication", hidden, look.classes[2]),
         ("Exposed communication", rows["exposed_s"], look.class_color("collective")),
+        ("Copies alone", rows["copying_s"], look.classes[3]),
         ("Idle", rows["idle_s"], look.rest),
     )
     names = [f"rank {rank}" for rank in rows["rank"]]

@@ -10,6 +10,12 @@ from profilers.operators.attribution import LINKS
 from profilers.operators.kernel_classes import UNCLASSIFIED
 from profilers.schema import Report
 from profilers.timeline import time_spans
+from profilers.timeline.busy import activity, busy_s, devices_of
+
+#: Figures of the timeline.
+_TIMES = (
+    "busy_time_s", "kernel_busy_time_s", "busy_by_device_s", "span_s", "idle_time_s", "idle_share",
+)  # fmt: skip
 
 
 def summarise(report: Report) -> dict[str, Any]:
@@ -19,10 +25,11 @@ def summarise(report: Report) -> dict[str, Any]:
         truncated: where the file breaks off, "" where it is complete.
         devices: names, an empty one where the report gives none.
         kernel_count: launches (in a summary the sum of instances), copies and sets excluded.
-        kernel_time_s: sum of kernel durations.  busy_time_s: union of all activity of the devices,
-        copies and sets included; kernel_busy_time_s: of kernels alone; busy_by_device_s: by device.
+        kernel_time_s: sum of kernel durations.  busy_time_s: time in which a device runs anything,
+        copies and sets included, the mean over devices; kernel_busy_time_s: of kernels alone;
+        busy_by_device_s: of each device.
         span_s, idle_time_s: time from the first to the last device activity, and its idle part;
-            idle_share: idle over span.  Times are rounded to nanoseconds.
+            idle_share: idle over span.
         launch_delay_s: median from host call to kernel start.  host_time_s: in runtime calls.
         unattributed_share: share of kernel time that no link ties to an operator or range.
         unclassified_share: share of kernel time of kernels whose names match no operator class.
@@ -63,39 +70,23 @@ def top_kernels(kernels: pd.DataFrame, count: int = 20) -> pd.DataFrame:
     return grouped.nlargest(count, "time_s").reset_index()
 
 
-def _activity(report: Report) -> pd.DataFrame:
-    """Kernels and copies that have a place on the timeline."""
-    columns = ["device", "start_s", "duration_s"]
-    parts = [report.kernels[columns], report.copies[columns]]
-    activity = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
-    return activity.dropna(subset=["start_s", "duration_s"])
-
-
-def _busy_s(activity: pd.DataFrame) -> float | None:
-    """Time in which at least one row is active; None without a timeline."""
-    if not len(activity):
-        return None
-    return time_spans.union_s(activity["start_s"].to_numpy(), activity["duration_s"].to_numpy())
-
-
 def _timeline(report: Report) -> dict[str, Any]:
     """Busy and idle times of the devices; None in a summary, which has no timeline."""
-    activity = _activity(report)
-    busy_s = _busy_s(activity)
-    first = activity["start_s"].min()
-    last = (activity["start_s"] + activity["duration_s"]).max()
-    span_s = None if busy_s is None else time_spans.resolved(last - first)
-    idle_s = None if busy_s is None or span_s is None else max(span_s - busy_s, 0.0)
-    by_device = {
-        str(device): _busy_s(rows) for device, rows in activity.groupby("device", dropna=True)
-    }
+    active, devices = activity(report.kernels, report.copies), devices_of(report)
+    kernels = activity(report.kernels)
+    if not len(active):
+        return dict.fromkeys(_TIMES) | {"busy_by_device_s": {}}
+    ends = active["start_s"] + active["duration_s"]
+    span_s = time_spans.resolved(ends.max() - active["start_s"].min())
+    busy = busy_s(active, devices)
+    idle_s = max(span_s - busy, 0.0)
     return {
-        "busy_time_s": busy_s,
-        "kernel_busy_time_s": _busy_s(report.kernels[["start_s", "duration_s"]].dropna()),
-        "busy_by_device_s": by_device,
+        "busy_time_s": busy,
+        "kernel_busy_time_s": busy_s(kernels, devices) if len(kernels) else None,
+        "busy_by_device_s": {str(device): busy_s(active, [device]) for device in devices},
         "span_s": span_s,
         "idle_time_s": idle_s,
-        "idle_share": idle_s / span_s if idle_s is not None and span_s else None,
+        "idle_share": idle_s / span_s if span_s else None,
     }
 
 

@@ -33,7 +33,7 @@ _TICK = 1e9
 #: Columns of `RankComparison.rows`.
 COLUMNS = (
     "rank", "report", "device", "launches", "span_s", "compute_s", "communication_s", "exposed_s",
-    "overlap_share", "idle_s", "waiting_s", "last_share",
+    "overlap_share", "copying_s", "idle_s", "waiting_s", "last_share",
 )  # fmt: skip
 
 
@@ -43,10 +43,10 @@ class RankComparison:
 
     rows: one row per rank with `COLUMNS`: launches of kernels; span_s from its first kernel to its
         last; compute_s and communication_s, the unions of their kernels; exposed_s, communication
-        while no other kernel runs; overlap_share, of communication; idle_s, no kernel at all;
-        waiting_s for the last rank at collectives, and last_share, of collectives at which this
-        rank was the last (NaN where the ranks' collectives do not correspond).  Copies and sets
-        count as idle.
+        while no other kernel runs; overlap_share, of communication; copying_s, copies and sets
+        while no kernel runs; idle_s, nothing at all; waiting_s for the last rank at collectives,
+        and last_share, of collectives at which this rank was the last (NaN where the ranks'
+        collectives do not correspond).
     collectives: number matched between the ranks, 0 for none.
     sentences: what stands out, largest first.
     """
@@ -62,6 +62,7 @@ class _Rank:
     report: str
     device: str
     kernels: pd.DataFrame  # in the order in which they started
+    copies: pd.DataFrame
 
 
 def compare_ranks(
@@ -110,20 +111,25 @@ def _ranks(reports: Sequence[tuple[Report, str]]) -> list[_Rank]:
     if len(known) < len(timed) or len(set(known)) < len(known):
         return []
     found = [
-        _Rank(number, report.label, _device_name(report), _sorted(report.kernels))
+        _Rank(number, report.label, _device_name(report), _sorted(report.kernels), report.copies)
         for number, report in zip(known, timed, strict=True)
     ]
     return sorted(found, key=lambda rank: rank.number)
 
 
 def _devices_of(report: Report) -> list[_Rank]:
-    kernels = report.kernels
-    places = kernels[["process", "device"]].fillna(-1)
     found = []
-    for number, (place, rows) in enumerate(kernels.groupby([places["process"], places["device"]])):
-        name = f"device {place[1]}"
-        found.append(_Rank(number, report.label, name, _sorted(rows)))
+    copies = dict(iter(_by_place(report.copies)))
+    for number, (place, rows) in enumerate(_by_place(report.kernels)):
+        theirs = copies.get(place, report.copies.head(0))
+        found.append(_Rank(number, report.label, f"device {place[1]}", _sorted(rows), theirs))
     return found
+
+
+def _by_place(table: pd.DataFrame) -> Any:
+    """The rows of each process and device; -1 for one that is not named."""
+    places = table[["process", "device"]].fillna(-1)
+    return table.groupby([places["process"], places["device"]])
 
 
 def _device_name(report: Report) -> str:
@@ -141,11 +147,11 @@ def _activity(rank: _Rank) -> dict[str, Any]:
     kernels = rank.kernels
     start, end = _ticks(kernels)
     talks = (kernels["operator_class"] == _COMMUNICATION).to_numpy(dtype=bool)
-    busy = time_spans.union(start, end)
+    running = time_spans.union(start, end)
     compute = time_spans.union(start[~talks], end[~talks])
     talking = time_spans.union(start[talks], end[talks])
     span = int(end.max() - start.min()) if len(start) else 0
-    exposed = busy - compute
+    exposed, busy = running - compute, _busy(rank)
     return {
         "rank": rank.number,
         "report": rank.report,
@@ -156,10 +162,21 @@ def _activity(rank: _Rank) -> dict[str, Any]:
         "communication_s": talking / _TICK,
         "exposed_s": exposed / _TICK,
         "overlap_share": 1.0 - exposed / talking if talking else float("nan"),
+        "copying_s": (busy - running) / _TICK,
         "idle_s": (span - busy) / _TICK,
         "waiting_s": float("nan"),
         "last_share": float("nan"),
     }
+
+
+def _busy(rank: _Rank) -> int:
+    """Time from the first to the last kernel of a rank in which a kernel or a copy runs."""
+    start, end = _ticks(rank.kernels)
+    if not len(start):
+        return 0
+    copied = _ticks(rank.copies.dropna(subset=["start_s", "duration_s"]))
+    begun, ended = (np.clip(times, start.min(), end.max()) for times in copied)
+    return time_spans.union(np.concatenate([start, begun]), np.concatenate([end, ended]))
 
 
 def _ticks(kernels: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from profilers.schema import Report
-from profilers.timeline import time_spans
+from profilers.timeline.busy import activity, busy_s, devices_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class WindowStatistics:
     """Device activity within a span of time.
 
     span_s: its length.  launches: kernels that overlap it.  kernel_s: their summed time within it.
-    busy_s: time in which a kernel or copy runs, averaged over devices.  by_name: one row per kernel
-    name, the longest first: name, count, time_s, mean_s, longest_s, all within the span.
+    busy_s: time in which a device runs a kernel or copy, the mean over devices.  by_name: one row
+    per kernel name, the longest first: name, count, time_s, mean_s, longest_s, all within the span.
     """
 
     span_s: float
@@ -36,13 +36,8 @@ def window_statistics(report: Report, start_s: float, end_s: float) -> WindowSta
     """Statistics of what a report's devices did from `start_s` to `end_s` of its clock."""
     kernels = _within(report.kernels, start_s, end_s)
     copies = _within(report.copies, start_s, end_s)
-    both = pd.concat([kernels[["device", "start_s", "time_s"]],
-                      copies[["device", "start_s", "time_s"]]], ignore_index=True)  # fmt: skip
-    devices = max(_timed(report.kernels)["device"].nunique(dropna=False), 1)
-    busy_s = sum(
-        time_spans.union_s(rows["start_s"].to_numpy(), rows["time_s"].to_numpy())
-        for _, rows in both.groupby("device", dropna=False)
-    )
+    cut = (table.assign(duration_s=table["time_s"]) for table in (kernels, copies))
+    busy = busy_s(activity(*cut), devices_of(report))
     by_name = (
         kernels.groupby("name", observed=True)["time_s"]
         .agg(count="size", time_s="sum", mean_s="mean", longest_s="max")
@@ -50,7 +45,7 @@ def window_statistics(report: Report, start_s: float, end_s: float) -> WindowSta
         .reset_index()
     )
     total_s = float(kernels["time_s"].sum())
-    return WindowStatistics(end_s - start_s, len(kernels), total_s, busy_s / devices, by_name)
+    return WindowStatistics(end_s - start_s, len(kernels), total_s, busy, by_name)
 
 
 def _timed(table: pd.DataFrame) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from profilers.operators.attribution import attribute
 from profilers.readers.folders import read_folder
 from profilers.schema import kernel_table
 from profilers.timeline.ranks import compare_ranks, rank_of
+from profilers.timeline.window import window_statistics
 
 MFU = "nsys/mfu_2gpu_before.sqlite"
 VLLM = "torch/inference_vllm_decode_full_graph_execution.json.gz"
@@ -48,9 +49,29 @@ def test_exposed_communication_is_what_no_other_kernel_covers(report_of):
 def test_parts_of_a_rank_sum_to_its_span(report_of):
     rows = compare_ranks([report_of(MFU)]).rows
     assert len(rows) == 2, "two processes on two devices"
-    parts = rows["compute_s"] + rows["exposed_s"] + rows["idle_s"]
+    parts = rows["compute_s"] + rows["exposed_s"] + rows["copying_s"] + rows["idle_s"]
     assert parts.tolist() == pytest.approx(rows["span_s"].tolist(), abs=1e-9)
     assert rows["launches"].sum() == report_of(MFU).kernels["count"].sum()
+
+
+def test_a_rank_that_copies_is_not_idle(report_of):
+    """Summary, timeline and ranks mean the same: a device is idle while it runs nothing."""
+    report = report_of(MFU)
+    rows = compare_ranks([report]).rows
+    assert (rows["copying_s"] > 0.0).all()
+    kernels = report.kernels.dropna(subset=["start_s", "duration_s"])
+    for row, (device, of_device) in zip(rows.itertuples(), kernels.groupby("device"), strict=True):
+        first, last = (
+            of_device["start_s"].min(),
+            (of_device["start_s"] + of_device["duration_s"]).max(),
+        )
+        alone = replace(
+            report,
+            kernels=report.kernels[report.kernels["device"] == device],
+            copies=report.copies[report.copies["device"] == device],
+        )
+        window = window_statistics(alone, first, last)
+        assert row.idle_s == pytest.approx(window.span_s - window.busy_s, abs=1e-8)
 
 
 def test_the_rank_that_came_last_is_the_one_that_started_last_on_a_common_clock(report_of):

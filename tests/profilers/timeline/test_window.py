@@ -28,6 +28,22 @@ def test_the_whole_span_is_what_the_summary_says(report):
     assert found.by_name["time_s"].iloc[0] == pytest.approx(figures["top_kernel"]["time_s"])
 
 
+def test_devices_that_take_turns_are_each_busy_half_of_the_time(report):
+    """Busy and idle are means over devices, in the summary and in a span alike."""
+    kernels = report.kernels.head(4).assign(
+        device=pd.array([0, 1, 0, 1], dtype="Int64"), start_s=[0.0, 1.0, 2.0, 3.0], duration_s=1.0
+    )
+    copies = report.copies.head(1).assign(device=pd.array([pd.NA], dtype="Int64"), start_s=3.5,
+                                          duration_s=0.5)  # fmt: skip
+    turns = replace(report, kernels=kernels, copies=report.copies.head(0))
+    figures, found = profilers.summarise(turns), window_statistics(turns, 0.0, 4.0)
+    assert figures["busy_time_s"] == found.busy_s == pytest.approx(2.0)
+    assert figures["busy_by_device_s"] == pytest.approx({"0": 2.0, "1": 2.0})
+    assert figures["idle_share"] == found.idle_share == pytest.approx(0.5)
+    unnamed = profilers.summarise(replace(turns, copies=copies))
+    assert unnamed["busy_time_s"] == pytest.approx((2.5 + 2.0) / 2), "it counts on each device"
+
+
 def test_two_halves_of_a_span_sum_to_it(report):
     first, second, whole = (
         window_statistics(report, *span) for span in ((0.0, 0.02), (0.02, 0.05), (0.0, 0.05))
