@@ -83,11 +83,11 @@ def sentences(named: Named) -> list[str]:
             size = "sequences" if ridge["size"] == "batch" else "prompt tokens"
             words = "the whole step" if name == "all" else name
             where = (
-                f"limited by memory traffic up to {ridge['largest']:,.0f} {size}"
+                f"memory traffic than arithmetic up to {ridge['largest']:,.0f} {size}"
                 if place is None
-                else f"limited by arithmetic from {place:,.0f} {size} on"
+                else f"arithmetic than memory traffic from {place:,.0f} {size} on"
             )
-            lines.append(f"{phase}, {words}: {where}")
+            lines.append(f"{phase}, {words}: its bound holds more {where}")
     for resource, factor in named.get("needed", {}).get("factors", {}).items():
         alone = resource in RESOURCES
         amount = "more than 64" if factor is None else f"{factor:.3g}"

@@ -149,7 +149,20 @@ def test_the_command_prints_what_python_finds():
     assert set(named["resources"]) == set(RESOURCES)
     assert named["needed"]["factors"]["bandwidth"] > 1
     shown = CliRunner().invoke(cli, words)
-    assert shown.exit_code == 0 and "limited by arithmetic from" in shown.output
+    assert shown.exit_code == 0
+    assert "decode, gemm: its bound holds more arithmetic than memory traffic from" in shown.output
+
+
+def test_words_on_a_ridge_do_not_contradict_the_sensitivities_below_it():
+    """Operators above their own ridge make arithmetic the larger lever of a step whose bound still
+    holds more memory traffic, so a ridge says what its bound holds and not what limits the step."""
+    sizes = ["--batch", "700", "--isl", "128", "--osl", "16", "--engine", "vllm", "--json"]
+    found = json.loads(CliRunner().invoke(cli, ["sensitivity", "Qwen/Qwen3-8B", *sizes]).stdout)
+    tpot = {name: abs(of["elasticity"]["tpot_s"]) for name, of in found["resources"].items()}
+    assert tpot["peak"] > 2.0 * tpot["bandwidth"]
+    assert found["ridges"]["decode"]["crossings"]["all"] > 700
+    whole = next(line for line in sentences(found) if line.startswith("decode, the whole step"))
+    assert "limited" not in whole and "its bound holds more arithmetic" in whole
 
 
 def test_a_load_is_served_and_says_so():
