@@ -17,7 +17,10 @@ by how near their loads, lengths and degrees are::
 
 So a price is corrected by the weighted mean of its neighbours, and the correction fades to none
 where there are no neighbours; also beyond the prompts of all runs, by nine tenths within a factor
-of ten. Neither latent depends on users or on answers, nor fades with them
+of ten. Prompts shorter than those of all runs are corrected as the shortest: with a correction that
+faded there, too, some prompts of 16 tokens took longer than those of 256.
+
+Neither latent depends on users or on answers, nor fades with them
 (`app.engine_fit.neighbours`): near saturation the throughput is one over the scale of steps, so a
 dependence would let more users lower the throughput or speed up a first token; and for a single
 user the first token does not depend on the answer.  Instead, a correction becomes less certain
@@ -49,6 +52,7 @@ SIZES = ("isl", "osl", "concurrency", "tp", "pp", "dp", "ep")
 #: Sizes beyond whose measured range a correction fades, and sizes beyond which it becomes
 #: uncertain.
 _FADING, _UNSURE = ("isl",), ("osl", "concurrency")
+_PROMPT = SIZES.index("isl")
 #: Quantities that are learned of a run.
 LATENTS = ("steps", "wait")
 #: Facts that two runs of one engine and model may share; each has a constant in the residual.
@@ -213,7 +217,7 @@ class MeasuredRuns:
         """
         near, alike = self._adds(latent, facts)
         lengths, runs, squares = self._scaled[latent]
-        logs = np.log(sizes)
+        logs = self._nearest(np.log(sizes))
         scaled = logs / lengths
         parts = [
             np.einsum("cr,r->c", _faded(scaled[some], runs, squares), near)
@@ -268,7 +272,8 @@ class MeasuredRuns:
     def correction(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
         """As `expected`, with its uncertainty and the runs that contribute."""
         pieces = self._pieces(len(sizes))
-        parts = [self._corrected(latent, facts, np.log(sizes[some])) for some in pieces]
+        logs = self._nearest(np.log(sizes))
+        parts = [self._corrected(latent, facts, logs[some]) for some in pieces]
         return Correction(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS)
         )
@@ -304,6 +309,18 @@ class MeasuredRuns:
     @cached_property
     def _asked(self) -> dict[RunFacts, Mapping[str, Mask]]:
         return {}
+
+    def _nearest(self, sizes: Array) -> Array:
+        """Logarithms of sizes, with prompts no shorter than the shortest of all runs, [configs,
+        sizes].
+        """
+        near = sizes.copy()
+        near[:, _PROMPT] = np.maximum(sizes[:, _PROMPT], self._shortest)
+        return near
+
+    @cached_property
+    def _shortest(self) -> float:
+        return float(self.sizes[:, _PROMPT].min())
 
     def _beyond(self, sizes: Array, names: Sequence[str]) -> Array:
         """1 within the range of all runs, 0.1 at ten times the largest of a size, [configs].

@@ -103,7 +103,9 @@ def taught(
     if (runs := engine.neighbours) is None:
         return None
     facts = run_facts(engine, model, system)
-    wait = runs.expected("wait", facts, _as_read(sizes, read))
+    wait = runs.expected("wait", facts, sizes)
+    if read is not None:  # cached tokens lengthen no wait
+        wait = np.minimum(wait, runs.expected("wait", facts, _as_read(sizes, read)))
     return runs.expected("steps", facts, sizes), wait
 
 
@@ -137,19 +139,18 @@ def novelty(
     if runs is None:
         return one, one
     facts = run_facts(engine, model, system)
+    fresh = sizes if read is None else _as_read(sizes, read)
     left = {
         latent: runs.correction(latent, facts, where).variance
-        for latent, where in (("steps", sizes), ("wait", _as_read(sizes, read)))
+        for latent, where in (("steps", sizes), ("wait", fresh))
     }
     whole = {name: runs.variance(name, facts) for name in left}
     first = np.sqrt((left["steps"] + left["wait"]) / (whole["steps"] + whole["wait"]))
     return np.sqrt(left["steps"] / whole["steps"]), first
 
 
-def _as_read(sizes: Array, read: Array | None) -> Array:
+def _as_read(sizes: Array, read: Array) -> Array:
     """Sizes with the uncached tokens of a prompt instead of all of them."""
-    if read is None:
-        return sizes
     fresh = sizes.copy()
     fresh[:, 0] = read
     return fresh
