@@ -25,6 +25,7 @@ from app.answers.table import to_csv
 from app.charts import style
 from app.charts.figure import Figure, Trace, faded
 from app.charts.labels import LEGEND_LINE, legend_lines, wrapped
+from app.dashboard import caches
 from app.dashboard.page_texts import page_text
 from app.rights import rights_here
 from app.scenario.description import setup_words
@@ -32,6 +33,8 @@ from app.scenario.setup import Setup
 from genz_core.common.installation import pip_install_extra
 from genz_core.errors import RidgelineError
 
+#: Columns that saved tables start with.
+_NAMES = ("model", "system", "engine")
 #: Formats of an exported chart.
 _KINDS = ("svg", "pdf", "png")
 #: Width in pixels: in a column of 85 mm (241 points) a text of 10 pixels, the smallest, is 6 points
@@ -131,15 +134,17 @@ def downloads(
     figures: Mapping[str, Figure],
     table: pd.DataFrame | Sequence[Mapping[str, Any]] | Columns,
     setup: Setup,
+    *,
+    of_setup: bool = True,
 ) -> None:
     """Draw a menu of buttons that save the table, the scenario and every figure.
 
     The buttons are drawn when the menu is open, each file is made at the click.  table: also as its
-    rows or columns.
+    rows or columns.  of_setup: whether all rows are figures of the setup, whose names they get.
     """
 
     def every_row() -> pd.DataFrame:
-        return pd.DataFrame(table)
+        return names_first(pd.DataFrame(table), setup if of_setup else None)
 
     menu = st.popover("Export", icon=":material/download:", key=f"export {name}", on_change="rerun")
     if not menu.open:
@@ -155,6 +160,20 @@ def downloads(
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(_key(name, title), title, signed)
         st.caption(f"{_files_words()} {page_text('camera')}")
+
+
+def names_first(table: pd.DataFrame, setup: Setup | None = None) -> pd.DataFrame:
+    """The table with its columns model, system and engine in front.
+
+    setup: gives those that the table lacks; without it they are left out.
+    """
+    names: dict[str, Any] = {}
+    if setup is not None:
+        of = caches.resolved(setup)
+        names = {"model": of.model.name, "system": of.system.slug, "engine": of.engine.name}
+    named = table.assign(**{name: word for name, word in names.items() if name not in table})
+    front = [name for name in _NAMES if name in named]
+    return named[[*front, *(name for name in named.columns if name not in front)]]
 
 
 @functools.cache

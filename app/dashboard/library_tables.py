@@ -71,7 +71,7 @@ def system_row(name: str, system: System) -> dict[str, Any]:
         "link domain": link.domain if link else None,
         "topology": str(link.topology) if link else None,
         "TDP [W]": system.tdp_w,
-        "price [$/h]": system.price_usd_per_hour,
+        "rent [$/h]": system.price_usd_per_hour,
     }
 
 

@@ -123,7 +123,7 @@ def words(row: Row, pending: str = "") -> dict[str, Any]:
         name: quantities.dollars(row[column]) if cost else None
         for name, column in (
             (COLUMNS["usd_per_mtok"].head, "usd_per_mtok"),
-            ("$ an hour", "usd_per_hour"),
+            (COLUMNS["usd_per_hour"].head, "usd_per_hour"),
         )
     }
     return {

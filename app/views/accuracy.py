@@ -60,7 +60,7 @@ def operators() -> None:
     worst = likely_causes.suspected_series(far)
     titled_table(f"Worst twenty series, {split}", worst, "operator_worst")
     titled_table("Other tools", shipped_errors.peers("operators"), "operator_peers")
-    export.downloads("accuracy-operators", figures, series, setup)
+    export.downloads("accuracy-operators", figures, series, setup, of_setup=False)
 
 
 def measured_points_area(area: str) -> None:
@@ -96,7 +96,7 @@ def measured_points_area(area: str) -> None:
     suspected = likely_causes.suspected_records(records, measured_points.worst(shown))
     worst = likely_causes.brief(suspected)
     titled_table("Worst twenty", worst, "worst", page_text("suspected causes"))
-    export.downloads(f"accuracy-{area}", figures, shown, setup)
+    export.downloads(f"accuracy-{area}", figures, shown, setup, of_setup=False)
 
 
 def one_number() -> None:

@@ -62,7 +62,8 @@ class Check:
         if self.outcome == "not made":
             return f"{name}: cannot be checked, {self.why}"
         words = f"{name}: {_number(self.left)} against {_number(self.right)} {self.unit}".rstrip()
-        return f"{words}; likely cause: {self.why}" if self.outcome == "failed" else words
+        named = self.outcome == "failed" and self.why
+        return f"{words}; likely cause: {self.why}" if named else words
 
     def document(self) -> dict[str, Any]:
         """The check as `--json` prints it."""

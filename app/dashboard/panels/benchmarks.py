@@ -166,9 +166,12 @@ def show_figures(comparison: Comparison) -> None:
     )  # fmt: skip
     notes = dict.fromkeys((*document.notes_of(point), *comparison.notes))
     say_each(notes, st.caption, "Note: {}")
+
+    def every_figure() -> str:
+        return export.table_csv(export.names_first(comparison.to_dataframe()))
+
     with st.container(horizontal=True):
-        export.save_button("All figures (CSV)", key="benchmark_csv", file="benchmarks.csv",
-                           data=lambda: export.table_csv(comparison.to_dataframe()))  # fmt: skip
+        export.save_button("All figures (CSV)", every_figure, "benchmarks.csv", key="benchmark_csv")
 
 
 def show_replay(one: Replay) -> None:

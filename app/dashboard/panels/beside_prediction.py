@@ -73,7 +73,7 @@ def beside_prediction_panel(pricing: Callable[[], Priced | None]) -> None:
     names = {name: plain(getattr(priced.estimate, name).name) for name in ("system", "engine")}
     st.caption(page_text("operators and launches", **names))
     table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
-    export.downloads("measured", figures, table, setup)
+    export.downloads("measured", figures, table, setup, of_setup=False)
 
 
 def two_gaps(comparison_phase: dict, classes: pd.DataFrame, causes: dict[str, float]) -> Figure:

@@ -128,7 +128,9 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     best = {name: model.best(table, name) for name in HEADLINES}
     draw_table(display_tables.comparison_words(table, best), "compare_figures")
     st.caption(page_text("headlines"))
-    export.downloads("compare-by", figures, display_tables.comparison_numbers(table), base)
+    export.downloads(
+        "compare-by", figures, display_tables.comparison_numbers(table), base, of_setup=False
+    )
     if axis == "engine_version":
         _versions(base, list(found))
 

@@ -7,7 +7,15 @@ import streamlit as st
 
 from app.charts import changes
 from app.charts.figure import Figure
-from app.dashboard import caches, display_tables, export, own_definitions, pinned_scenarios, sidebar
+from app.dashboard import (
+    caches,
+    display_tables,
+    export,
+    own_definitions,
+    pinned_scenarios,
+    sidebar,
+    strip,
+)
 from app.dashboard.load_curves import as_batch, batches_words, one_load
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
@@ -34,6 +42,8 @@ def show(setup: Setup) -> None:
     batches = each_answered(shown, as_batch)
     estimates = each_answered(batches, caches.priced)
     batches = {name: batches[name] for name in estimates}
+    if setup.scenario.kind not in _STATIC:
+        strip.say(setup.scenario, "serve")
     if not pins:
         st.info(page_text("nothing pinned"), icon=":material/keep:")
     with st.container(horizontal=True):
@@ -53,7 +63,9 @@ def show(setup: Setup) -> None:
     draw_table(display_tables.comparison_words(times), "class_changes")
     st.caption(page_text("intervals of classes"))
     numbers = [figures, display_tables.comparison_numbers(times)]
-    export.downloads("compare", charts, pd.concat(numbers, ignore_index=True), setup)
+    export.downloads(
+        "compare", charts, pd.concat(numbers, ignore_index=True), setup, of_setup=False
+    )
 
 
 def _scenario(name: str, setup: Setup, *, removable: bool) -> None:

@@ -149,7 +149,8 @@ def _cards(named: Named, running: Operation) -> None:
              "spent on prompts.")  # fmt: skip
         watts = energy["power_w"]
         used = (running.compute, running.memory, running.links)
-        use = " / ".join(map(quantities.percent, used))
+        of = ("arithmetic", "memory", "links")
+        use = ", ".join(f"{n} {quantities.percent(v)}" for n, v in zip(of, used, strict=True))
         if energy["measured"]:
             use = plain(f"measured: {energy['measured_by']}") if energy["measured_by"] else "stated"
         card("Power per device", f"{watts:,.0f} W" if watts else "not stated", use,

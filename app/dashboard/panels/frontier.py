@@ -114,7 +114,7 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     rows = [row for curve in curves for row in _vertices(curve, axes)]
     with st.expander("All points of the frontiers", icon=":material/table:"):
         draw_table(rows, "frontier_table", height="auto")
-    export.downloads("frontiers", {"frontiers": figure}, rows, setup)
+    export.downloads("frontiers", {"frontiers": figure}, rows, setup, of_setup=False)
 
 
 def _speed(targets: Any) -> int:

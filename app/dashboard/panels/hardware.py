@@ -93,7 +93,7 @@ def _systems(shown: Mapping[str, System], setup: Setup) -> None:
                 "value": st.column_config.NumberColumn(format="%.6g"),
             },
         )  # fmt: skip
-    export.downloads("systems", {"systems": figure}, table, setup)
+    export.downloads("systems", {"systems": figure}, table, setup, of_setup=False)
 
 
 def _chosen(name: str, system: System) -> None:

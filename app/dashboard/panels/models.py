@@ -52,7 +52,7 @@ def models_panel(words: str, setup: Setup) -> None:
     _facts(str(shown["name"].iloc[rows[0]]) if rows else usual)
     with st.expander("Add your own model", icon=":material/add:", key="own_model"):
         _own()
-    export.downloads("models", {}, shown, setup)
+    export.downloads("models", {}, shown, setup, of_setup=False)
 
 
 def _facts(name: str) -> None:

@@ -69,7 +69,7 @@ def modules_panel(words: str, setup: Setup) -> None:
     if entry.operators:
         runs = ", ".join(f"{many} {name}" for name, many in entry.operators.items())
         st.caption(f"Tensor operators: {plain(runs)}")
-    export.downloads("module", charts, pd.DataFrame([{**sizes, **figures}]), setup)
+    export.downloads("module", charts, pd.DataFrame([{**sizes, **figures}]), setup, of_setup=False)
 
 
 def _at_sizes(

@@ -129,7 +129,9 @@ def _best(named: Named, targets: str, pending: str) -> None:
         card(
             "Cost per 1M tokens",
             quantities.dollars(cost) if cost else "no price",
-            f"{quantities.dollars(best['usd_per_hour'])} an hour" if cost else "state a rent",
+            f"{quantities.dollars(best['usd_per_hour'])} an hour"
+            if cost
+            else "set Rent of a device",
             COLUMNS["usd_per_mtok"].help,
         )
         card("Devices", str(best["devices"]), f"fewest that do: {fewest['devices']}",

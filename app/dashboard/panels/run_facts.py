@@ -44,9 +44,9 @@ def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
     if not checks:
         return
     failing = account.failed(tuple(checks))
-    for one in failing if in_words else ():
-        words = page_text("failed check", sentence=plain(one.sentence))
-        st.warning(words, icon=":material/report:")
+    if failing and in_words:
+        listed = "\n".join(f"- {plain(one.sentence)}" for one in failing)
+        st.warning(f"{page_text('failed checks')}\n{listed}", icon=":material/report:")
     counts = {name: sum(one.outcome == name for one in checks) for name in ("passed", "not made")}
     said = f"{counts['passed']} pass, {len(failing)} fail, {counts['not made']} cannot be made"
     with st.expander(f"Consistency checks: {said}", icon=":material/functions:"):
@@ -98,4 +98,4 @@ def show_sweep(swept: Swept) -> None:
     table = pd.DataFrame(swept.rows)
     shown = pd.DataFrame(map(folded, swept.rows)).drop(columns="bound_s")
     draw_table(shown, "sweep_rows", height="auto")
-    export.save_button("CSV", export.table_csv(table), "sweep.csv")
+    export.save_button("CSV", export.table_csv(export.names_first(table)), "sweep.csv")

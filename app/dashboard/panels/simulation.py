@@ -164,7 +164,7 @@ def _forget_button(answer: Run) -> None:
 def _downloads(answer: Run, figures: Mapping[str, Any], table: pd.DataFrame, setup: Setup) -> None:
 
     def requests() -> pd.DataFrame:
-        return pd.DataFrame(rows.request_columns(answer))
+        return export.names_first(pd.DataFrame(rows.request_columns(answer)), setup)
 
     with st.container(horizontal=True):
         export.save_button("Requests (CSV)", lambda: requests().to_csv(index=False),

@@ -109,7 +109,7 @@ def cost_card(resolved: Resolved, row: Mapping[str, Any], load: str, of: str = "
     card(
         "Cost per 1M tokens",
         "no price" if cost is None else quantities.dollars(cost),
-        f"{quantities.dollars(rent)} a device-hour" if rent else "set a rent under What if",
+        f"{quantities.dollars(rent)} a device-hour" if rent else "set Rent of a device",
         f"Rent of all devices over the {of} tokens in that time, for {load}.",
     )
 

@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 
 from app.charts import breakdown, style
@@ -23,6 +24,16 @@ def test_a_footer_names_model_system_engine_load_and_day():
     for part in ("Llama-3.1-8B", "h100-sxm5-80gb", "vllm 0.9.0", "fp8 weights", "batch 64, 1,024"):
         assert part in words
     assert re.search(r"\d{4}-\d\d-\d\d$", words)
+
+
+def test_a_saved_table_starts_with_model_system_and_engine():
+    table = pd.DataFrame({"ttft_s": [0.1], "engine": ["sglang"]})
+    saved = export.names_first(table, SETUP)
+    assert list(saved.columns) == ["model", "system", "engine", "ttft_s"]
+    row = saved.iloc[0]
+    assert row["model"].endswith("Llama-3.1-8B") and row["system"] == "h100-sxm5-80gb"
+    assert row["engine"] == "sglang"  # the row's own
+    assert list(export.names_first(table).columns) == ["engine", "ttft_s"]
 
 
 def test_a_footer_leaves_the_chart_on_the_page_as_it_is():

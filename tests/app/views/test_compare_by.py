@@ -80,6 +80,15 @@ def test_a_pinned_load_that_does_not_fit_has_its_memory_and_the_reason():
     assert "GB" in app.warning[0].value
 
 
+@pytest.mark.parametrize(
+    ("load", "verb"), [({"concurrency": 4}, "Serve"), ({"batch": 4}, "Estimate")]
+)
+def test_pinned_says_serve_where_its_figures_are_those_of_a_load(load, verb):
+    app = opened("compare", part="Pinned", **load)
+    said = [text.value for text in app.markdown if "Llama" in text.value]
+    assert not app.exception and verb in said[0]
+
+
 @pytest.mark.parametrize("tab", ["Frontier", "Figures"])
 def test_an_engine_without_a_measured_version_is_a_sentence(tab: str):
     app = opened("compare", part=tab, compare_by="Versions", engine="fastertransformer")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.app.pages import cards, charts, opened, shown
 
 
@@ -12,6 +14,8 @@ def test_a_rented_system_has_prices_a_day_and_energy():
         cards(app)
     )
     assert len(charts(app)) == 5
+    power = next(one for one in app.metric if one.label == "Power per device")
+    assert re.fullmatch(r"arithmetic \d+ %, memory \d+ %, links \d+ %", power.delta)
     said = [text.value for text in app.caption if "design power of 700 W" in text.value]
     assert len(said) == 1 and said[0].startswith("Energy per token: at most ")
 
@@ -28,7 +32,7 @@ def test_an_owned_device_and_an_api_are_compared():
 def test_without_a_price_the_page_asks_for_one():
     app = opened("plan", part="Economics", system="gaudi3")
     assert not app.exception and not app.error
-    assert "State a rent" in app.info[0].value
+    assert "Set *Rent of a device*" in app.info[0].value
 
 
 def test_a_day_that_is_none_is_a_sentence():
