@@ -62,7 +62,7 @@ def test_the_run_page_says_what_the_last_server_did_not_finish(own_data: Path):
     app = opened("run")
     assert not app.exception
     (warning,) = app.warning
-    assert "Qwen3-8B, asked for at 1970-01-01" in warning.value and "run 2 of 5" in warning.value
+    assert "Qwen3-8B, requested at 1970-01-01" in warning.value and "run 2 of 5" in warning.value
     app.button("dismiss_interrupted").click().run()
     assert not app.warning and server_queue().interrupted == []
 

@@ -105,9 +105,9 @@ def _show_needed(need: Requirement) -> None:
             "resource": RESOURCES.get(name, "All together"),
             "needed": f"64× is not enough{' alone' if name in RESOURCES else ''}"
             if factor is None
-            else f"{quantities.digits(factor)} × of what it has"
+            else f"{quantities.digits(factor)}× the present value"
             if factor != 1.0
-            else "what it has is enough",
+            else "the present value is enough",
         }
         for name, factor in need.factors.items()
     ]

@@ -46,7 +46,7 @@ def test_what_a_target_needs_is_a_factor_and_peaks_are_rated_ones():
     app = shown("chip_lab", part="Needed hardware", target="tpot < 5ms", batch=1, isl=4096)
     factors, least = (table.value for table in app.dataframe)
     assert list(factors) == ["resource", "needed"]
-    told = ("of what it has", "is not enough", "what it has is enough")
+    told = ("× the present value", "is not enough", "the present value is enough")
     assert all(any(words in one for words in told) for one in factors["needed"])
     arithmetic = least.set_index("resource").loc["Arithmetic", "this system has"]
     assert arithmetic == "989 TFLOP/s"  # as on its datasheet, not the mean of several formats
