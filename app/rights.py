@@ -40,7 +40,7 @@ def rights_of(words: str) -> Rights:
     """
     given, known = words.split(), [field.name for field in fields(Rights)]
     if strange := [word for word in given if word not in known]:
-        raise InvalidValue(f"{VARIABLE} has {strange[0]!r}: give of {', '.join(known)}")
+        raise InvalidValue(f"{VARIABLE} has {strange[0]!r}: choose from {', '.join(known)}")
     return Rights(**{name: name in given for name in known}) if given else Rights()
 
 

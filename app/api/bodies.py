@@ -207,7 +207,7 @@ _ABOUT: Mapping[str, str] = {
     "routing": "The cost of uneven expert routing, from token counts per expert, and the gain from "
     "redundant experts.",
     "export": "A step of one static batch for network simulators: Chakra traces and the network.  "
-    "By MCP names, sizes and the network; for the traces use REST or the command line.",
+    "MCP returns names, sizes and the network; for the traces use REST or the command line.",
     "tune": "The server setting to run next, given the runs so far: give lists of settings; with "
     "dry_run the whole search, with the simulator instead of a server.",
     "compare": "Compare profiler reports of one run, or benchmark results, with the prediction for "

@@ -63,7 +63,7 @@ def asked_by(body: Body) -> Query:
     """
     found = ask(body.verb, body.given, sent)
     if body.verb != "sweep" and found.size > MOST_ROWS:
-        raise InvalidValue(f"{found.size:,} rows: ask at most {MOST_ROWS:,} in one request")
+        raise InvalidValue(f"{found.size:,} rows: give at most {MOST_ROWS:,} in one request")
     return found
 
 

@@ -106,11 +106,10 @@ class Guarded:
         judged = len(self.verdicts)
         if self.failed:
             return (
-                f"failed: {len(self.failed)} of {judged} figures are worse than they should be or "
-                "missing"
+                f"failed: {len(self.failed)} of {judged} figures are worse than expected or missing"
             )
         also = f", {len(self.better)} of them better than expected" if self.better else ""
-        return f"passed: {judged} figures are no worse than they should be{also}"
+        return f"passed: {judged} figures are no worse than expected{also}"
 
 
 def guard(

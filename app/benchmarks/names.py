@@ -43,17 +43,17 @@ _KINDS: Mapping[str, tuple[Callable[[str], str], str, str]] = {
     "model": (
         lambda name: model_registry.load(name).name,
         "the file does not name the model",
-        "no model that is known here",
+        "not a known model",
     ),
     "system": (
         lambda name: hardware_db.load(name).slug,
         "the file does not say on which hardware it ran",
-        "no system that is known here",
+        "not a known system",
     ),
     "engine": (
         lambda name: hardware_db.engine_facts(name).id,
         "the file does not name the serving engine",
-        "no engine with a profile here",
+        "not an engine with a profile",
     ),
 }
 

@@ -61,7 +61,7 @@ def refuse_beside(option: str, why: str, typed: Mapping[str, Any]) -> None:
     """
     for name in (name for name, value in typed.items() if value not in (None, "")):
         what = f"the model {typed[name]}" if name == "model" else f"--{name.replace('_', '-')}"
-        raise InvalidValue(f"{what} has no effect beside {option}, {why}: leave it out")
+        raise InvalidValue(f"{what} has no effect with {option}, {why}: leave it out")
 
 
 def measured_model(typed: str) -> dict[str, str]:

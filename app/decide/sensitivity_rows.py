@@ -100,4 +100,4 @@ def _unsound(base: Named) -> Iterator[str]:
     if not base["fits"]:
         yield "warning: the deployment needs more memory than it has; figures are as if it ran"
     elif math.isinf(base["ttft_s"]):
-        yield "warning: the load is more than the deployment sustains: its queue has no bound"
+        yield "warning: the deployment cannot sustain the load: its queue grows without bound"

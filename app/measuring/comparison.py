@@ -280,7 +280,7 @@ def clocks_text(row: Mapping[str, Any]) -> str:
         said.append(f"a step takes {wall}, busy for {busy} and idle for {idle}{cause}")
     if row["joined_share"] >= 0:
         share = f"{100 * row['joined_share']:.0f} %"
-        said.append(f"{share} of its operators' time joined a predicted one")
+        said.append(f"{share} of its operators' time is matched with predicted operators")
     if row["not_comparable"]:
         said.append(f"not comparable, {row['not_comparable']}")
     return f"{str(row['phase']).capitalize()}: {'; '.join(said)}." if said else ""

@@ -198,7 +198,7 @@ def model(ran: WhatRan, labels: Sequence[str]) -> Known:
         return Known("model", "", "unknown", why)
     words = "its hidden size, layers and products fit" if ran.hidden else "its file's name fits"
     if len(near) > 1:
-        words += f", as those of {len(near) - 1} more do"
+        words += f"; so do those of {len(near) - 1} more"
     return Known("model", near[0], "likely", words, tuple(near[1:]))
 
 

@@ -139,7 +139,7 @@ def why_empty(family: Family, query: Query) -> str:
         return reason
     if family.prefill is None:
         return "the model cannot be split over so few devices"
-    return "the devices are too few for workers of both pools that hold the model"
+    return "too few devices: a worker of each pool has to hold the model"
 
 
 def _held(resolved: Resolved, degrees: Array) -> Array:

@@ -45,7 +45,7 @@ def none_words(named: Mapping[str, Any]) -> str:
         return (
             f"not validated in closed form: {count:,} of {named['deployments']:,} deployments may "
             "meet every target, but no measured run gives their percentiles an interval; simulate "
-            "to know"
+            "them to find out"
         )
     return (
         "no deployment meets every target"

@@ -73,7 +73,7 @@ def devices(question: Question) -> tuple[int, int]:
         numbers = []
     if not 1 <= len(numbers) <= 2 or not 1 <= numbers[0] <= numbers[-1] <= _MOST_DEVICES:
         raise InvalidValue(
-            f"devices = {brief(given)}: give the least and the most, 1 to "
+            f"devices = {brief(given)}: give the minimum and the maximum, 1 to "
             f'{_MOST_DEVICES:,}, as "1:64", or one number'
         )
     return numbers[0], numbers[-1]

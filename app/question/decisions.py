@@ -101,7 +101,7 @@ class Prices:
     )  # fmt: skip
     peak_rate: float = parameter(
         "number", 0.0,
-        "Requests per second in the busiest hour; 0: the stated rate, or what stated users send.",
+        "Requests per second in the busiest hour; 0: the stated rate, or that of the stated users.",
         unit="1/s", most=1e9,
     )  # fmt: skip
     day: Any = parameter(

@@ -166,8 +166,8 @@ class Deployment:
     )  # fmt: skip
     batch_wait: int = parameter(
         "whole", 0,
-        "Decode steps after which waiting prompts are prefilled at the latest; before, when every "
-        "attention rank has one, or on a single rank when they fill a step.",
+        "Most decode steps for which prompts wait; they are prefilled earlier once every attention "
+        "rank has one, or on a single rank once they fill a step.",
         limit="batch_wait", array=True, group=ENGINE,
         aliases=("batch_wait_timeout_iters", "timeout_iters"),
     )  # fmt: skip

@@ -9,13 +9,15 @@ from genz_core.limits import LIMITS
 
 _ON_ERROR = Parameter(
     "on_error", "text", "raise",
-    "If a configuration cannot run: raise its error, or return its row, a single one too, with a "
-    "reason code (status).",
+    "What to do if a configuration cannot run: raise its error, or return its row with a reason "
+    "code (status).",
     choices=("raise", "status"),
 )  # fmt: skip
 _IN_ROWS = Parameter("on_error", "text", "status", _ON_ERROR.help, choices=_ON_ERROR.choices)
 _LEVEL = "Interval level: percentage of runs that an interval should contain."
-_MOST_REPLICAS = Parameter("max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000)
+_MOST_REPLICAS = Parameter(
+    "max_replicas", "whole", 100, "Maximum number of replicas.", least=1, most=10_000
+)
 _REPLICA = (
     Parameter(
         "weights_from", "text", "disk", "Where a starting replica loads its weights from.",

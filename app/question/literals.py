@@ -122,8 +122,8 @@ def values(one: Parameter, text: str) -> list[Any]:
     parts = words(text)
     if one.numeric and (torn := next(filter(_TORN.fullmatch, parts[1:]), "")):
         raise InvalidValue(
-            f"{one.name} = {brief(text)}: a comma separates values, and {torn} is none; write "
-            "numbers without separators, as 2048 or 2Ki"
+            f"{one.name} = {brief(text)}: a comma separates values, and {torn} is not a value; "
+            "write numbers without separators, as 2048 or 2Ki"
         )
     return [value(one, part) for part in parts] or [value(one, text)]
 

@@ -70,8 +70,8 @@ class Load:
     )  # fmt: skip
     length_ratio: float | None = parameter(
         "number", None,
-        "Lengths are uniform from this share of isl and osl up to them; 1: equal lengths. By "
-        "default they vary by 10 % about isl and osl; those of a static batch are equal.",
+        "Lengths are uniform between this share of isl and osl and the full values; 1: equal. By "
+        "default they vary by 10 % around isl and osl; in a static batch they are equal.",
         above=True, most=1.0, array=True, group=LENGTHS,
     )  # fmt: skip
     length_spread: float = parameter(

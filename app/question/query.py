@@ -195,7 +195,7 @@ def _check_loads(verb: str, given: list[str]) -> None:
     if wrong:
         raise InvalidValue(f"{wrong[0]} is not a load for {verb}: give {' or '.join(allowed)}")
     if len(given) > 1 or not (given or VERBS[verb].default_load):
-        one = f"give {', '.join(allowed[:-1])} or {allowed[-1]}, one of them"
+        one = f"give one of {', '.join(allowed[:-1])} or {allowed[-1]}"
         raise InvalidValue(
             f"{one}, not {' and '.join(given)}" if given else f"no load is given: {one}"
         )

@@ -70,8 +70,8 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
     static = question.kind == "batch"
     if verb == "plan" and question.kind == "trace" and (tiers := tiers_of(question)):
         yield (
-            f"{tiers[0]}_cache_gib beside a trace: a plan keeps what the turns of sessions find "
-            "again, so give turns and think_s, or simulate the trace"
+            f"{tiers[0]}_cache_gib with a trace: a plan models cache tiers only for sessions; "
+            "give turns and think_s, or simulate the trace"
         )
     if verb not in ("", "simulate") and not tiers_of(question):
         for name in ("think_s", "think_spread"):
@@ -133,18 +133,18 @@ def _of_sharing(q: Question) -> Iterator[str]:
     if q.samples > 1 and q.beams > 1:
         yield "samples and beams cannot be combined: give one"
     if q.turns > 1 and max(q.samples, q.beams) > 1:
-        yield "turns of a session follow one answer: leave out samples and beams"
+        yield "every turn of a session has one answer: leave out samples and beams"
     if q.prefix_tier == "host" and not (q.prefix_hits or found):
-        yield "prefix_tier = host: state what is found, with prefix_hits or turns"
+        yield "prefix_tier = host needs cached prefixes: give prefix_hits or turns"
     if q.think_s and q.turns == 1:
-        yield "think_s lies between the turns of a session: give turns above 1"
+        yield "think_s is the pause between two turns of a session: give turns above 1"
 
 
 def _of_sessions(q: Question) -> Iterator[str]:
     if q.turn_isl and q.turns == 1:
-        yield "turn_isl is what later turns of a session add: give turns above 1"
+        yield "turn_isl is the input of later turns of a session: give turns above 1"
     if q.think_spread and not q.think_s:
-        yield "think_spread spreads the pauses between turns: give think_s"
+        yield "think_spread varies the pauses between turns: give think_s"
     if q.sessions:
         for name in _changed(q, _OF_SESSIONS):
             yield f"recorded sessions have lengths, turns and pauses of their own: leave out {name}"
@@ -163,15 +163,15 @@ def _of_tiers(q: Question) -> Iterator[str]:
     if not q.prefix_caching:
         yield f"{first} without prefix caching: leave out one"
     for name in _changed(q, ("prefix_hits", "prefix_tier")):
-        yield f"{name} states what is found and where, which {first} computes: leave out one"
+        yield f"{name} states the cache hits, which {first} computes: leave out one"
     if q.turns == 1 and not (q.sessions or q.trace or _changed(q, ("prefix_hits",))):
-        yield f"{first} is useless unless prefixes are reused: give turns, sessions or a trace"
+        yield f"{first} has no effect unless prefixes are reused: give turns, sessions or a trace"
 
 
 def _of_arrivals(q: Question) -> Iterator[str]:
     shapes: Mapping[str, Any] = {"burstiness": q.burstiness != 1.0, "ramp_to": q.ramp_to > 0}
     for name in (name for name, changed in shapes.items() if changed and not q.rate):
-        yield f"{name} shapes the arrivals of a rate: give a rate, or leave it out"
+        yield f"{name} applies only to arrivals at a rate: give a rate, or leave it out"
     if all(shapes.values()):
         yield "a ramp has Poisson arrivals: give either burstiness or ramp_to"
     if bool(q.ramp_to) != bool(q.ramp_s):

@@ -35,7 +35,7 @@ def waiting_users(resolved: Resolved, result: ServingEstimate, users: Num) -> ND
             continue
         said[at] = (
             f"about {limits.most[at]:,.0f} of {open_requests[at]:,.0f} users run at once "
-            f"({limits.cause(int(at))}), and the others wait, which TTFT includes"
+            f"({limits.cause(int(at))}), and TTFT includes the wait of the others"
         )
     return said
 

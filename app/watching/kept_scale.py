@@ -41,7 +41,7 @@ def scale_of(query: Query, found: Watched) -> StepScale:
             f"no scale of the step from {LEAST:g} to {MOST:g} gives the measured TPOT: check that "
             "model, parallelism, format and engine are those of the server"
         )
-    words = f"{len(recent)} windows of a live server, {where.users:.3g} requests under way"
+    words = f"{len(recent)} windows of a live server, {where.users:.3g} requests in flight"
     scale = math.exp(float(brentq(miss, *ends, xtol=1e-4)))
     split = recipes.degrees_of(query.question.parallelism)
     return StepScale(scale, measured, words, date.today().isoformat(), split)

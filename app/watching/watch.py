@@ -366,7 +366,7 @@ def sentences(found: Watched) -> list[str]:
 def _sentence(shown: Change, before: Conditions, now: Conditions, preempted: float) -> str:
     """An alarm in words: the figure, the cause in its own figures, and the other parts."""
     told = {
-        "load": f"{now.users:.3g} requests under way, {before.users:.3g} before",
+        "load": f"{now.users:.3g} requests in flight, {before.users:.3g} before",
         "lengths": f"{now.isl:,.0f}/{now.osl:,.0f} tokens, {before.isl:,.0f}/{before.osl:,.0f} "
         "before",
         "cache hits": f"{now.hits:.0%} of prompt tokens found in the cache, {before.hits:.0%} "

@@ -33,7 +33,7 @@ def of_kind(model: Model, traffic: Traffic) -> Traffic:
 def check_load(traffic: Traffic) -> None:
     """Raise `InvalidValue` for a load or a length ratio outside its range, see `serve`."""
     if (traffic.concurrency is None) == (traffic.rate_per_s is None):
-        raise InvalidValue("give a concurrency or an arrival rate, one of them")
+        raise InvalidValue("give either a concurrency or an arrival rate")
     ratio = np.atleast_1d(np.asarray(traffic.length_ratio, dtype=float))
     wrong = ratio[~((ratio > 0.0) & (ratio <= 1.0))]
     if wrong.size:

@@ -162,7 +162,7 @@ class ServedLoads:
         return np.asarray(self.parallelism.pp) * self.ranks
 
     def blocked(self, users: Array) -> dict[int, str]:
-        """A sentence for each load of which whole prompts limit the running requests.
+        """A sentence for each load whose running requests are limited by whole prompts.
 
         users: open requests, [configs].
         """
@@ -200,7 +200,7 @@ class ServedLoads:
         found = np.flatnonzero((running >= self.limit * _FEWER) & (self.status == "ok"))
         sentence = (
             "prompts come first and leave decodes so little time that nearly all {:,.0f} places "
-            "are taken; ttft_s leaves out the wait for one: simulate this load"
+            "are taken; ttft_s does not include the wait for a free place: simulate this load"
         )
         return {int(at): sentence.format(self.limit[at]) for at in found}
 

@@ -35,5 +35,5 @@ def test_what_is_not_allowed_in_words_is_not_allowed():
 
 def test_a_word_that_is_no_right_is_refused():
     """A typing error must not grant rights on a server."""
-    with pytest.raises(InvalidValue, match="'shard': give of shared, may_save"):
+    with pytest.raises(InvalidValue, match="'shard': choose from shared, may_save"):
         rights_of("shard may_save")

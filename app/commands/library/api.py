@@ -34,7 +34,7 @@ def api(
         Path | None, typer.Option(help='File of users\' tokens, one "NAME TOKEN" per line.')
     ] = None,
     log: LogOption = Log.auto,
-    seconds: Annotated[float, typer.Option(help="Most seconds for one answer.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Time limit of one answer in seconds.")] = 60.0,
     at_once: Annotated[
         int,
         typer.Option(

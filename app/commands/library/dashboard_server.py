@@ -33,7 +33,9 @@ def visitors_rights(shared: bool, may_save: bool, may_measure: bool, login: bool
     """
     if (may_save or may_measure) and not shared:
         option = "--visitors-may-save" if may_save else "--visitors-may-measure"
-        raise InvalidValue(f"{option} is for others than you: give --shared with it")
+        raise InvalidValue(
+            f"{option} is for the visitors of a shared server: give --shared as well"
+        )
     return Rights(shared, may_save or not shared, may_measure or not shared, login)
 
 

@@ -29,7 +29,7 @@ def mcp(
         typer.Option(help='With --http: file of users\' tokens, one "NAME TOKEN" per line.'),
     ] = None,
     log: LogOption = Log.auto,
-    seconds: Annotated[float, typer.Option(help="Most seconds for one answer.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Time limit of one answer in seconds.")] = 60.0,
 ) -> None:
     """Serve tools to an AI assistant (MCP) over stdio, or over HTTP with --http."""
     check_installed("mcp", pip_install_extra("mcp"))

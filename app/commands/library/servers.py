@@ -84,7 +84,7 @@ def check_tokens(host: str, token: str, users: Mapping[str, str]) -> None:
     """
     if host not in LOOPBACK and not token and not users:
         raise InvalidValue(
-            f"anyone who can reach {host} may use it: give --token, or --tokens FILE with one a "
+            f"anyone who can reach {host} may use it: give --token, or --tokens FILE with one per "
             f"user"
         )
 
@@ -118,10 +118,10 @@ def tokens_of(file: Path | None) -> dict[str, str]:
                 "as `openssl rand -hex 32` makes them"
             )
         if token in found:
-            raise InvalidValue(f"{found[token]!r} and {name!r} have one token ({here})")
+            raise InvalidValue(f"{found[token]!r} and {name!r} have the same token ({here})")
         found[token] = name
     if not found:
-        raise InvalidValue(f"{file} has no token: give a user's name and a token a line")
+        raise InvalidValue(f"{file} has no token: give a user's name and a token per line")
     return found
 
 

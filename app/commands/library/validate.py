@@ -111,7 +111,7 @@ def _measured(what: str, by: list[str], worst: int, _: int) -> _Validated:
         fitted = shipped_errors.fit_errors(metrics)
         furthest = measured_points.worst(points, worst)
         suspected = likely_causes.suspected_records(points, furthest)
-        heading = "By what the points were to the fit:" if fitted else ""
+        heading = "By how the fit used the points:" if fitted else ""
         return [heading, fitted, likely_causes.brief(suspected)]
 
     return _Validated(records, table, more)

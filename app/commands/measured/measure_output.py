@@ -80,7 +80,7 @@ def print_prompts(outcome: Outcome, identity: str, json: bool) -> None:
     ]
     errors = {of: outcome.metrics.get(f"{of}_median_error") for of in ("ttft", "tpot")}
     words = [
-        f"{of.upper()}: {error:.0%} off, in the median"
+        f"{of.upper()}: median error {error:.0%}"
         for of, error in errors.items()
         if error is not None and error == error  # not NaN
     ]

@@ -57,7 +57,7 @@ def _values(text: str) -> dict[str, Any]:
     values = {name.strip(): value for name, _, value in pairs}
     if not set(values) <= {*_LIMIT, *BYTES}:
         raise InvalidValue(
-            f"--at {text[:80]!r}: give whole numbers for {', '.join(_LIMIT)}, bytes an element "
+            f"--at {text[:80]!r}: give whole numbers for {', '.join(_LIMIT)}, bytes per element "
             f"for {', '.join(BYTES)}"
         )
     return {

@@ -86,7 +86,7 @@ def derive(
     from model_registry import modules
 
     if bool(name) == bool(model):
-        raise InvalidValue("name a class, or a model with --model, one of them")
+        raise InvalidValue("name either a class, or a model with --model")
     if name:
         _print(modules.class_entry(name, inputs=inputs, again=again), json)
         return

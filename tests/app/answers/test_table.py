@@ -96,7 +96,7 @@ def test_users_that_wait_for_the_tokens_of_steps_are_told_how_many_these_are():
     assert row["running"] == pytest.approx(64, rel=0.01)
     assert row["message"].startswith(
         "about 64 of 128 users run at once (max_num_batched_tokens is 8,192, and a prompt has "
-        "about 4,096 tokens to prefill), and the others wait"
+        "about 4,096 tokens to prefill), and TTFT includes the wait of the others"
     )
 
 

@@ -130,7 +130,7 @@ def test_a_report_is_sent_as_text():
 def test_refusals_are_the_sentences_of_the_command_line():
     assert "near:" in refused("estimate", model="meta-llama/Lama-3.1-8B")
     assert "tp 3" in refused("estimate", model=MODEL, tp=3)
-    assert "one of them" in refused("serve", model=MODEL)
+    assert "give one of" in refused("serve", model=MODEL)
     assert "batch = 'abc'" in refused("estimate", model=MODEL, batch="abc")
     assert "did you mean batch" in refused("estimate", model=MODEL, bacth=4)
 

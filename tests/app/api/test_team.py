@@ -80,7 +80,7 @@ def test_every_user_has_a_token_and_every_request_a_line(tmp_path: Path, tokens:
     [
         ("ann", "has 1 words"),
         ("ann short", "16 or more"),
-        (f"ann {ANN}\nbob {ANN}", "'ann' and 'bob' have one token"),
+        (f"ann {ANN}\nbob {ANN}", "'ann' and 'bob' have the same token"),
         ("# nobody", "has no token"),
     ],
 )

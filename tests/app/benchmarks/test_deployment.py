@@ -147,7 +147,7 @@ def test_the_mean_given_as_the_longest_length_is_a_difference():
 
 
 def test_two_loads_or_another_word_are_refused(read):
-    with pytest.raises(InvalidValue, match="one of them"):
+    with pytest.raises(InvalidValue, match="give one of"):
         deployment(read(RUN), {**HARDWARE, "rate": 1.0, "concurrency": 2})
     with pytest.raises(InvalidValue, match="'gpu' is not a parameter"):
         deployment(read(RUN), {"gpu": "h100"})

@@ -270,7 +270,7 @@ def test_a_rate_beyond_what_is_sustained_is_said_to_be():
 
 
 def test_a_load_needs_a_concurrency_or_a_rate(monkeypatch, capsys):
-    assert "one of them" in fail(monkeypatch, capsys, "serve", "gpt2")
+    assert "give one of" in fail(monkeypatch, capsys, "serve", "gpt2")
 
 
 def test_static_tables_take_queries_of_their_own():
@@ -315,8 +315,8 @@ def test_a_structure_says_where_it_is_from():
         (("ops", "gpt2", "--tp", "5"), "tp 5"),
         (("arch", "gpt2", "--at", "batch"), "whole number"),
         (("modules", "show", "NoSuchModule"), "unknown module"),
-        (("modules", "derive"), "one of them"),
-        (("modules", "derive", "SiLU", "--model", "gpt2"), "one of them"),
+        (("modules", "derive"), "name either a class"),
+        (("modules", "derive", "SiLU", "--model", "gpt2"), "name either a class"),
         (("modules", "derive", "gpt2"), "or a model with --model"),
     ],
 )

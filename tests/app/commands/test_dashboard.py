@@ -47,7 +47,9 @@ def test_an_address_of_another_machine_is_a_sentence(ridgeline: Callable[..., Re
 
 @pytest.mark.parametrize("option", ["--visitors-may-save", "--visitors-may-measure"])
 def test_what_visitors_may_do_needs_a_shared_server(ridgeline: Callable[..., Result], option: str):
-    assert refusal(ridgeline("app", option)).startswith(f"{option} is for others than you")
+    assert refusal(ridgeline("app", option)).startswith(
+        f"{option} is for the visitors of a shared server"
+    )
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_no_help_loses_words_in_brackets_to_markup():
 @pytest.mark.parametrize("command", ["serve", "simulate", "plan"])
 def test_the_ratio_of_lengths_is_printed_whole(command: str):
     printed = run(command, "--help").replace("│", " ").split()
-    assert "from this share of isl and osl up to them; 1: equal lengths." in " ".join(printed)
+    assert "between this share of isl and osl and the full values; 1: equal." in " ".join(printed)
 
 
 @pytest.mark.parametrize("command", ["compare", "guard", "watch"])

@@ -25,7 +25,7 @@ def test_held_out_errors_and_the_worst_points_stand_beside_all_rows(printed):
     assert {line.split()[0] for line in errors.splitlines()[1:]} == {
         "all", "prefill", "decode", "e2e"
     }  # fmt: skip
-    assert heading == "By what the points were to the fit:"
+    assert heading == "By how the fit used the points:"
     assert "configurations held out" in splits and "one GPU left out" in splits
     assert worst.splitlines()[0].split()[:4] == ["error", "predicted", "measured", "suspected"]
     assert len(worst.splitlines()) == 4

@@ -73,7 +73,7 @@ def test_a_system_on_which_nothing_can_be_tried_has_a_row_where_no_price_is_know
     )  # two pools on one device
     searched = Searched(Setup(question), (("system", ("h20-96gb",)),))
     [row] = plan_query.planned(searched, plan_query.price(searched)).systems
-    assert plan_systems.words(row)["Meets all targets"].startswith("no: the devices are too few")
+    assert plan_systems.words(row)["Meets all targets"].startswith("no: too few devices")
 
 
 def test_a_deployment_is_simulated_once_a_draw_for_the_plans_and_for_its_systems_row(monkeypatch):

@@ -66,7 +66,7 @@ def test_targets_on_gaps_are_judged_from_the_second_token_on():
         ({"isl": 800, "osl": 1}, "an output of one token needs no decode steps"),
         (
             {"isl": 800, "osl": 64, "devices": 1},
-            "the devices are too few for workers of both pools",
+            "too few devices: a worker of each pool has to hold the model",
         ),
     ],
     ids=["one token", "one device"],

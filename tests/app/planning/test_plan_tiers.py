@@ -59,7 +59,7 @@ def test_workers_that_read_prompts_are_left_out_with_the_reason():
 
 REFUSED = {
     "remote_cache_gib is not modelled by plan": {"remote_cache_gib": 10.0},
-    "host_cache_gib is useless unless prefixes are reused": {"turns": 1, "think_s": 0.0},
+    "host_cache_gib has no effect unless prefixes are reused": {"turns": 1, "think_s": 0.0},
     "think_s has no effect without a cache tier": {"host_cache_gib": 0.0},
 }
 
@@ -72,6 +72,6 @@ def test_what_a_plan_does_not_model_is_refused_by_name(words: str):
 
 
 def test_a_trace_is_for_a_simulation():
-    with pytest.raises(InvalidValue, match="a plan keeps what the turns of sessions find again"):
+    with pytest.raises(InvalidValue, match="a plan models cache tiers only for sessions"):
         plan(MODEL, system="h100", engine="vllm", trace="mooncake_conversation",
              host_cache_gib=50.0, devices="4:4")  # fmt: skip

@@ -111,5 +111,5 @@ def test_without_measurements_only_a_simulation_tells_percentiles(bandwidth, tol
     named = document(answer(question))
     assert bool(named["plans"]) != told
     assert (named["undecided"] == named["deployments"]) == told
-    assert ("simulate to know" in "\n".join(sentences(named))) == told
+    assert ("simulate them to find out" in "\n".join(sentences(named))) == told
     assert not told or not named["changes"]

@@ -19,8 +19,8 @@ CONTRADICTIONS = [
     ({"speculation": "mtp", "draft_model": "x"}, "needs no draft model"),
     ({"prefix_hits": 0.5, "turns": 2}, "prefix_hits with a shared prompt or turns"),
     ({"samples": 2, "beams": 2}, "samples and beams cannot be combined"),
-    ({"turns": 2, "samples": 2}, "turns of a session follow one answer"),
-    ({"prefix_tier": "host"}, "state what is found, with prefix_hits or turns"),
+    ({"turns": 2, "samples": 2}, "every turn of a session has one answer"),
+    ({"prefix_tier": "host"}, "needs cached prefixes: give prefix_hits or turns"),
     ({"think_s": 1.0}, "give turns above 1"),
     ({"burstiness": 0.5, "concurrency": 4}, "give a rate, or leave it out"),
     (

@@ -133,7 +133,7 @@ def test_lengths_stay_when_arrivals_change():
         ({"rate": float("nan")}, "rate = nan"),
         ({"batch": 4}, "batch does not apply to simulate"),
         ({"concurrency": 1.5}, "concurrency = 1.5: give a whole number"),
-        ({"concurrency": 4, "burstiness": 0.5}, "burstiness shapes the arrivals of a rate"),
+        ({"concurrency": 4, "burstiness": 0.5}, "burstiness applies only to arrivals at a rate"),
         ({"rate": 1.0, "ramp_to": 4.0}, "needs both ramp_to and ramp_s"),
         ({"rate": 1.0, "ramp_to": 4.0, "ramp_s": 9.0, "burstiness": 2.0}, "a ramp has Poisson"),
         ({"concurrency": 4, "isl": 0}, "isl = 0"),

@@ -33,7 +33,7 @@ def test_one_rate_over_several_lengths_is_priced_as_each_alone(model, system):
 
 @pytest.mark.parametrize("traffic", [Traffic(), Traffic(concurrency=1, rate_per_s=1.0)])
 def test_a_load_is_a_concurrency_or_a_rate(model, system, traffic):
-    with pytest.raises(InvalidValue, match="one of them"):
+    with pytest.raises(InvalidValue, match="give either a concurrency or an arrival rate"):
         serve(model, system, traffic)
 
 
