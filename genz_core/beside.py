@@ -1,8 +1,8 @@
 """Shared experts as rows of the routed experts' product, for engines that run both at once.
 
-Engines of servers run the shared experts on a second stream while the routed ones run, or append
-them to the routed ones: at the batches of a decode step neither fills the device, and the shared
-ones take no time of their own but that of their products and weights.
+Serving engines run the shared experts on a second stream while the routed ones run, or append them
+to the routed ones.  At the batch sizes of a decode step neither fills the device, so the shared
+experts only add the time of their products and weights.
 
 Sources: SGLang, python/sglang/srt/models/deepseek_v2.py (`forward_normal_dual_stream` up to 1,024
 tokens, `num_fused_shared_experts`); vLLM, vllm/envs.py
@@ -15,8 +15,8 @@ this form, at 1,024 tokens from 1 % below to 0.4 % above: a switch would lower t
 one more user by more than 1 %, or make a larger step faster.  Far above the limits this form is
 priced up to 3 % above kernels in series.
 
-Shared experts with a gate of their own (Qwen2-MoE and its successors) are priced one after another:
-their output is scaled before it is added, so that no grouped product takes them.  SGLang runs them
+Shared experts with a gate of their own (Qwen2-MoE and its successors) are priced in series: their
+output is scaled before it is added, so a grouped product cannot include them.  SGLang runs them
 on a second stream (python/sglang/srt/models/qwen2_moe.py), but the 30 measured loads of
 Qwen3.5-397B in FP8 under SGLang 0.5.9 do not show it: with the model left out of the fit their
 tokens take 1.2 times (median) as long as priced in series.

@@ -78,8 +78,8 @@ class EngineMeasurements:
     devices: {slug: {constant: factor}}, on top of those of their silicon.  silicon: {family:
     {constant: factor}}, for all boards of a family.  runs: keyed by the parameters of their model.
     eras: {era: {constant: factor}}, for releases that behaved differently from today's.
-    past: slugs and families of which only such releases were measured; their factors say nothing
-    about today's.
+    past: slugs and families for which only such releases were measured; their factors do not apply
+    to today's.
     """
 
     devices: Mapping[str, Mapping[str, float]]
@@ -191,9 +191,9 @@ class EngineProfile:
     on any hardware.
     vector_weights: packed weights that a compute unit unpacks and multiplies with one row per clock
     in matrix-vector kernels; 0 where the engine has none.
-    products: arithmetic type whose peak its products with weights work against, where the system
-    states one ("int8" for kernels that quantise activations themselves), and to which
-    `compute_efficiency` then refers; "" for the type of the formats.
+    products: arithmetic type whose peak limits its products with weights, if the system states one
+    ("int8" for kernels that quantise activations themselves); `compute_efficiency` then refers to
+    this peak.  "" for the type of the formats.
     pass_tokens: most tokens that its products take at once, if it divides a step's tokens among
     several passes; 0 for all of a step.
     moe_floor_s: least time of routing, permutation and grouped products of one layer.
@@ -377,8 +377,8 @@ class EngineConstant:
     the assumed value and an engine; between the engine and one of its devices; between that device
     and one model and format on it; era: between the engine today and one of its eras.  0: no
     difference there.
-    least: starting value for a constant of zero, 0 where that means that there is none.  most: how
-    far its logarithm may rise in an engine, since a rate cannot exceed the hardware's.
+    least: starting value if the constant is zero; 0 if zero means that the engine has no such cost.
+    most: how far its logarithm may rise in an engine, since a rate cannot exceed the hardware's.
     """
 
     field: str

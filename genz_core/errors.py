@@ -13,7 +13,7 @@
     ├── MissingSpec          a figure that the datasheet does not state and the estimate needs
     ├── UnsupportedModel     an architecture, or a key that changes its shape, without a builder
     │   ├── NotADecoder      a front end, a draft, an encoder that nobody has described
-    │   └── NoOutput         what only a model that generates has, asked of an encoder
+    │   └── NoOutput         a figure of generation, requested for an encoder
     ├── ReportError          a profiler report that cannot be read
     └── MeasurementError     a run that could not be measured
 
@@ -42,7 +42,7 @@ _INSTEAD: ContextVar[Mapping[str, str]] = ContextVar("instead", default=MappingP
 
 @contextmanager
 def taking(instead: Mapping[str, str]) -> Iterator[None]:
-    """Within the block, errors on unknown names advise in an interface's sentences, by kind."""
+    """Within the block, errors on unknown names give an interface's own advice, by kind."""
     token = _INSTEAD.set(instead)
     try:
         yield
@@ -197,7 +197,7 @@ class UnsupportedModel(RidgelineError):
 
 
 class NoOutput(UnsupportedModel):
-    """A figure of generation was asked of a model that generates nothing."""
+    """A figure of generation was requested for a model that generates nothing."""
 
     code = "no_output"
 

@@ -96,7 +96,7 @@ _NUMBERS = (
 
 
 def picked(op: Op, columns: slice | Mask | Places) -> Op:
-    """The operator in a selection of its configurations; scalars are equal in all of them and stay
+    """The operator for a selection of its configurations; scalars hold for all of them and stay
     scalars.
     """
 

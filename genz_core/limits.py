@@ -27,7 +27,7 @@ def brief(value: object) -> str:
 
 
 def short(value: float, places: int = 4) -> str:
-    """A value to `places` digits, without trailing zeros, from 0.0001 on without an exponent."""
+    """A value with `places` digits, no trailing zeros, and an exponent only below 0.0001."""
     return f"{float(f'{value:.{places}g}'):,.15g}"
 
 

@@ -15,16 +15,16 @@ by how near their loads, lengths and degrees are::
     k(a, b) = sum_i v_i [same_i(a, b)] + m(|x_a - x_b|) sum_j w_j [same_j(a, b)],
     m(d) = (1 + sqrt(3) d) exp(-sqrt(3) d),  x = ln(isl, osl, concurrency, tp, pp, dp, ep) / lengths
 
-So a price is corrected by the weighted mean of its neighbours, and the correction fades to none
-where there are no neighbours; also beyond the prompts of all runs, by nine tenths within a factor
-of ten. Prompts shorter than those of all runs are corrected as the shortest: with a correction that
-faded there, too, some prompts of 16 tokens took longer than those of 256.
+So a price is corrected by the weighted mean of its neighbours.  The correction fades where there
+are no neighbours, and also beyond the longest prompt of all runs: by nine tenths within a factor of
+ten.  Prompts shorter than those of all runs are corrected like the shortest of them: with a
+correction that faded there, too, some prompts of 16 tokens took longer than those of 256.
 
-Neither latent depends on users or on answers, nor fades with them
+Neither latent depends on the number of users or on the output length
 (`app.engine_fit.neighbours`): near saturation the throughput is one over the scale of steps, so a
-dependence would let more users lower the throughput or speed up a first token; and for a single
-user the first token does not depend on the answer.  Instead, a correction becomes less certain
-beyond the users and answers of all runs.
+dependence would let more users lower the throughput or shorten TTFT; and for a single user TTFT
+does not depend on the output length.  Instead, a correction becomes less certain beyond the largest
+number of users and the longest output of all runs.
 
 A run that differs from its neighbours has less weight: the noise is Student's t, with the weights
 of `genz_core.calibration.engine_calibration`.  Runs whose uncorrected error exceeds `NEAR_PHYSICS`
@@ -177,7 +177,7 @@ class Correction:
 class MeasuredRuns:
     """Runs of one engine with one model, and the uncorrected error of each.
 
-    Share one object: results that are solved once are stored in it.
+    Share one object between callers: it caches what it solves.
 
     names: of the runs.  facts: [runs].  sizes: logarithms of `SIZES`, [runs, sizes].
     latents: each of `LATENTS`, NaN if a run gives none, [runs].  kernels: of each.
@@ -212,8 +212,8 @@ class MeasuredRuns:
     def expected(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
         """Expectation of one of `LATENTS` at sizes [configs, sizes], as used in prices, [configs].
 
-        A number of drafts that no run has counts as none: such steps are priced, and are otherwise
-        alike.
+        A number of drafts that no run has counts as no drafts: the price already includes drafts,
+        and such steps are otherwise alike.
         """
         near, alike = self._adds(latent, facts)
         lengths, runs, squares = self._scaled[latent]

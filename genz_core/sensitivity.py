@@ -37,10 +37,10 @@ def least_factor(
 ) -> float | None:
     """The smallest factor on a resource at which a condition is met; None if even `most` fails.
 
-    meets: whether a factor meets the condition; if larger factors do not always meet it, too, the
-    answer meets it, but need not be the smallest.  least: start of the search, 1 / most by default;
-    it is returned if it already meets.  precision: relative precision of the answer, which meets
-    the condition.
+    meets: whether a factor meets the condition.  If a larger factor may fail where a smaller one
+    meets it, the answer meets it but need not be the smallest.  least: start of the search, 1 /
+    most by default; it is returned if it already meets the condition.  precision: relative
+    precision of the answer.
 
     Raises:
         InvalidValue: most is not above 1.

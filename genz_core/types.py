@@ -52,8 +52,8 @@ class Group:
         return number(self.new_tokens) <= 1.0 + self.drafted
 
     def of_rank(self, ranks: Num) -> Array:
-        """Number of sequences on the fullest of `ranks` attention ranks; only here are they
-        rounded.
+        """Number of sequences on the fullest of `ranks` attention ranks; the number is rounded only
+        here.
         """
         if self.fullest is not None:
             return number(self.fullest)

@@ -204,7 +204,7 @@ def prefill_chunk(workload: Workload, engine: EngineProfile, ranks: Num = 1.0) -
     """The largest step that the engine forms from the prompts: all of them, or cut to its chunk
     size.
 
-    Where several prompts share a chunk, the last one may be in it in part.
+    If several prompts share a chunk, the last one may be only partly in it.
 
     ranks: of data-parallel attention; each forms a chunk of its own.
     """

@@ -1,4 +1,4 @@
-"""Which weights and cache lie in the second memory, and what a step reads of each memory.
+"""Which weights and cache lie in the second memory, and what a step reads from each memory.
 
 See `genz_core.devices.memory_levels`.
 """

@@ -256,8 +256,10 @@ class Batching(StepCycles):
         return whole * self.cycle_s(beside, room, room if elsewhere is None else elsewhere) + last_s
 
     def first_s(self) -> Array:
-        """Time for which requests that return together wait for the first of them [s], which finds
-        nothing running and has a step of its own, less what the others' steps are shorter by.
+        """Time for which requests that return together wait for the first of them [s].
+
+        The first finds nothing running and has a step of its own.  The others' steps are shorter
+        without it, which is subtracted.
 
         Prompts of one length return at once.
         """
@@ -306,10 +308,10 @@ class Batching(StepCycles):
     def most_running(self) -> Array:
         """Largest number of requests of a rank that run at once, [configs].
 
-        A request runs from the step that begins to read its prompt.  Steps that decode and read
-        have room for so many prompts; each is read in one step or more, and then decodes.  The
-        requests beyond that wait for a step's tokens, however many places are left.  If prompts
-        come first, all that are admitted are read before any of them ends.
+        A request runs from the step that begins to read its prompt.  Steps that both decode and
+        prefill hold only so many prompts; each prompt takes one step or more, and then decodes.
+        Further requests wait for room in a step, however many places are free.  If prompts come
+        first, all that are admitted are read before any of them ends.
         """
         if not self.mixed:
             return self.admitted

@@ -380,11 +380,11 @@ class Gathered:
 
 
 def delayed_steps(share: Array, lanes: int) -> Array:
-    """Share of a pipeline's steps that longer ones delay, each by what a stage takes longer.
+    """Share of a pipeline's steps that longer ones delay, each by the extra time of one stage.
 
-    No step overtakes another, so a longer one delays the steps behind it in each of the stages
-    unless it follows another longer one through them.  For independent steps, exact with two lanes
-    and within 4 % of a simulation with up to eight.
+    No step overtakes another, so a longer step delays the steps behind it in every stage, unless it
+    directly follows another longer step.  For independent steps, this is exact with two lanes and
+    within 4 % of a simulation with up to eight.
 
     share: of the steps that are longer.
     """

@@ -1,17 +1,17 @@
 """How many requests run side by side if prompts are whole and share steps with decodes.
 
-A prompt of L tokens waits until what the decodes leave of a step's B tokens holds all of it, so at
-most K = B - L decode when it is admitted; the prompts behind it wait with it.  Meanwhile decodes
-end, evenly over the g steps of an answer.  With X the number that decodes when a prompt is
-admitted, and Y = X + 1 after that,
+A step has B tokens.  A prompt of L tokens waits until the decodes leave enough of them for all of
+it, so at most K = B - L sequences decode when it is admitted; the prompts behind it wait with it.
+Meanwhile decodes end, evenly over the g steps of an answer.  With X the number that decodes when a
+prompt is admitted, and Y = X + 1 after that,
 
     X = min(Y of the prompt before, K)          P(X >= m) = product of P(K >= j), j = 1 ... m
     steps from a prompt to the next = g max(1 - K / Y, 0)
 
-On average g over the mean of these steps decode (Little's law), but no more than steps take
-prompts for.  No prompt is admitted beside as many as may run, which limits K, too;
-one longer than B has a step with any number of decodes.  The formula is Ridgeline's; it
-approximates `genz_core.serving.simulation.policies.tensorrt_llm`.
+By Little's law, g over the mean of these steps decode on average, but no more than the steps can
+take prompts for.  The limit on running requests limits K, too; a prompt longer than B gets a step
+beside any number of decodes.  The formula is Ridgeline's; it approximates
+`genz_core.serving.simulation.policies.tensorrt_llm`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What of a graph runs where: on the busiest expert rank, and on each pipeline stage; and what the
-host launches.
+"""Which operators of a graph run on the busiest expert rank and on each pipeline stage, and which
+the host launches.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Engines read all prompts of a step in one kernel of variable lengths: FlashAttention's
 `flash_attn_varlen_func` (vLLM, vllm/v1/attention/backends/flash_attn.py), FlashInfer's ragged
 prefill (SGLang, python/sglang/srt/layers/attention/flashinfer_backend.py).  A graph counts it by
-groups of equal prompts.  The part of a group with n of a kernel's N prompts is n / N of a kernel of
-N prompts like its own, so it does not matter how equal prompts are grouped; and the kernel takes no
-less time than that of any of its groups alone.
+groups of equal prompts.  A group with n of a kernel's N prompts gets n / N of the time of a kernel
+with N such prompts, so it does not matter how equal prompts are grouped.  The kernel takes at least
+as long as that of any of its groups alone.
 """
 
 from __future__ import annotations

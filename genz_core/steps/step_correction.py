@@ -131,9 +131,8 @@ def novelty(
 ) -> tuple[Array, Array]:
     """Distance of loads from measured ones, for a TPOT and for a TTFT, [configs] each.
 
-    Standard deviation that remains with the measured runs, over that without any near run, both
-    with
-    noise: 1 where nothing near was measured.  Arguments as in `step_correction`.
+    Standard deviation given the measured runs, over that without any near run, both with noise: 1
+    where nothing near was measured.  Arguments as in `step_correction`.
     """
     runs, one = engine.neighbours, np.ones(len(sizes))
     if runs is None:

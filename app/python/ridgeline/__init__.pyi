@@ -1307,6 +1307,6 @@ def watch(
     every: float = 5.0,
     seconds: float = 600.0,
 ) -> Watched:
-    r"""Follow the metrics page of vLLM, SGLang or llama.cpp: when and why it leaves its prediction."""
+    r"""Follow the metrics page of vLLM, SGLang or llama.cpp: when and why latencies deviate."""
 
 def main() -> None: ...

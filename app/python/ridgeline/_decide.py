@@ -107,8 +107,8 @@ def fleet(given: str | Path | Mapping[str, Any]) -> Fleet:
 def scale(query: Query, **extras: Any) -> Scaled:
     """Simulate a load with autoscaled replicas, and again with a fixed number of them.
 
-    A rate is that of the busiest hour of a day of 24 shares (`day`); a trace is served as recorded,
-    or repeated over a day with `day`.  `replicas` is the fixed number.
+    A rate is that of the busiest hour; `day` gives the 24 hours as shares of it.  A trace is served
+    as recorded or, with `day`, repeated over a day.  `replicas` is the fixed number.
 
     Returns:
         Both runs.  Printed, they show what autoscaling saves and which percentiles get worse;

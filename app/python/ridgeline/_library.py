@@ -67,7 +67,7 @@ def system(
 
     Raises:
         RidgelineError: an unknown name, a document that does not fit the schema, or a file that is
-            no such network.
+            not a network file.
     """
     import hardware_db
     from app.scenario.local_files import system_source
@@ -123,7 +123,7 @@ def module(name: str) -> dict[str, Any]:
     '2*{batch}*{new_tokens}*{features}'
 
     Raises:
-        RidgelineError: a class that has no formulas and from which none can be derived.
+        RidgelineError: a class without formulas, from which none can be derived.
     """
     from model_registry.modules import class_entry, entry_names, read_entry
 

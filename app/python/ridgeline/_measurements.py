@@ -145,7 +145,7 @@ def tune(
     model="",
 )  # fmt: skip
 def watch(query: Query, window: float, source: Any, every: float, seconds: float) -> Watched:
-    """Follow the metrics page of vLLM, SGLang or llama.cpp: when and why it leaves its prediction.
+    """Follow the metrics page of vLLM, SGLang or llama.cpp: when and why latencies deviate.
 
     Returns:
         The watch: `windows`, `events`, `alarms` with their causes, and `drift`.
