@@ -84,8 +84,8 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
         yield "price does not apply to a simulation without cache tiers: leave it out"
     for name in NOT_OF_A_BATCH if static else NOT_UNDER_LOAD:
         if name in stated or getattr(question, name) != getattr(STANDARD, name):
-            what = "a static batch: give a concurrency or a rate" if static else "a load"
-            yield f"{name} does not apply to {what}, or leave it out"
+            what = "a static batch: give a concurrency or a rate, or" if static else "a load:"
+            yield f"{name} does not apply to {what} leave it out"
 
 
 def _contradictions(q: Question) -> Iterator[str]:

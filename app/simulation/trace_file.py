@@ -343,5 +343,11 @@ def _is_number(text: str) -> bool:
 
 def _seconds_of_date(text: Any) -> float:
     """Seconds of a date such as 2023-11-16 18:17:03.9799600; UTC if no time zone is given."""
-    date = datetime.fromisoformat(str(text).strip())
+    try:
+        date = datetime.fromisoformat(str(text).strip())
+    except ValueError:
+        raise ValueError(
+            f"{clipped(repr(text))} is not a date: write it as in 2023-11-16 18:17:03.98, or give "
+            "seconds"
+        ) from None
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import main
 from app.commands.exit_codes import FAILED, INTERRUPTED, MEANINGS, REFUSED
 
 APP = Path(__file__).parents[3] / "app"
@@ -28,6 +29,32 @@ def test_commands_end_only_with_declared_codes():
 def test_a_command_ends_with_the_code_of_its_meaning(words: list[str], code: int):
     line = [sys.executable, "-c", "from app.cli import main; main()", *words]
     assert subprocess.run(line, check=False, capture_output=True).returncode == code
+
+
+LARGE, BEYOND = ["meta-llama/Llama-3.1-70B"], ["meta-llama/Llama-3.1-8B", "--isl", "200000"]
+FEW = ["--concurrency", "2", "--requests", "2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["estimate", *LARGE], 0),
+        (["serve", *LARGE, "--concurrency", "2"], 0),
+        (["simulate", *LARGE, *FEW], REFUSED),
+        (["estimate", *BEYOND], REFUSED),
+        (["serve", *BEYOND, "--concurrency", "2"], REFUSED),
+        (["simulate", *BEYOND, *FEW], REFUSED),
+        (["serve", "meta-llama/Llama-3.1-8B", "--rate", "500"], 0),
+    ],
+)
+def test_what_lacks_memory_is_shown_and_what_has_no_times_is_refused(
+    words: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+):
+    """As docs/faq.md states it; the 70 B model does not fit one H100."""
+    monkeypatch.setattr(sys, "argv", ["ridgeline", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code or 0) == code
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise")

@@ -72,14 +72,16 @@ def test_what_only_a_load_has_means_nothing_to_a_static_batch(name: str):
               "cache_writes": "back"}  # fmt: skip
     value = others.get(name, 2)
     said = list(meaningless(Question(**{name: value})))
-    assert f"{name} does not apply to a static batch: give a concurrency or a rate" in said[-1]
+    way = "give a concurrency or a rate, or leave it out"
+    assert said[-1] == f"{name} does not apply to a static batch: {way}"
     assert not list(meaningless(Question(concurrency=4, **{name: value})))
 
 
 @pytest.mark.parametrize("name", NOT_UNDER_LOAD)
 def test_what_only_a_static_batch_has_means_nothing_to_a_load(name: str):
     value = {"sequence_parallel": True, "placement": "tp pp"}.get(name, 2)
-    assert list(meaningless(Question(concurrency=4, **{name: value})))
+    (said,) = meaningless(Question(concurrency=4, **{name: value}))
+    assert said == f"{name} does not apply to a load: leave it out"
     assert not list(meaningless(Question(**{name: value})))
 
 

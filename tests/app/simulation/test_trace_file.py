@@ -111,7 +111,7 @@ BAD = {
     "nan arrival": (HEADER + "nan,5,3\n", "'nan' is not a finite number"),
     "endless arrival": (HEADER + "inf,5,3\n", "'inf' is not a finite number"),
     "words": (HEADER + "0,many,3\n", "line 2: could not convert"),
-    "no date": (AZURE + "yesterday,1,1\n", "line 5: Invalid isoformat"),
+    "no date": (AZURE + "yesterday,1,1\n", "line 5: 'yesterday' is not a date: write it as in 2"),
     "a missing cell": (HEADER + "0,5\n", "line 2: 2 cells under 3 columns"),
     "binary": (b"\x00\xff\xfe\x80" * 100, "is not a text file"),
     "damaged packing": (gzip.compress(AZURE.encode() * 99)[:60], "is damaged"),
