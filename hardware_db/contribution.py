@@ -55,7 +55,7 @@ def _remarks(record: SystemRecord, path: Path, figures: list[dict[str, Any]]) ->
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     remarks = [f"{len(figures)} figures: {counted}"]
     if path.stem != record.id:
-        remarks.append(f"the file is to be named {record.id}.yaml, after its id")
+        remarks.append(f"name the file {record.id}.yaml, after its id")
     stated = {str(figure["figure"]).partition(".")[0] for figure in figures}
     remarks += [sentence for key, sentence in _WANTED.items() if key not in stated]
     system = record.system()
@@ -70,12 +70,12 @@ def _remarks(record: SystemRecord, path: Path, figures: list[dict[str, Any]]) ->
         name for name, source in record.sources.items() if source.url and not source.retrieved
     ]
     if unread:
-        remarks.append(f"sources without the day on which they were read: {', '.join(unread[:8])}")
+        remarks.append(f"sources without the date of retrieval: {', '.join(unread[:8])}")
     shipped = {slug: hardware_db.facts(slug).aliases for slug in hardware_db.names()}
     taken = {name.casefold(): slug for slug, more in shipped.items() for name in (slug, *more)}
     clashes = [
         n for n in (record.id, *record.aliases) if taken.get(n.casefold(), record.id) != record.id
     ]
     if clashes:
-        remarks.append(f"names of other systems: {', '.join(clashes[:8])}")
+        remarks.append(f"names that other systems have: {', '.join(clashes[:8])}")
     return remarks

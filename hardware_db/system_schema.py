@@ -219,7 +219,7 @@ class SystemRecord(Form):
     @model_validator(mode="after")
     def _one_size_each(self) -> SystemRecord:
         if (self.memory_gb is None) == (self.memory_gib is None):
-            raise ValueError("give memory_gb (1e9 bytes) or memory_gib (2**30 bytes), one of them")
+            raise ValueError("give either memory_gb (1e9 bytes) or memory_gib (2**30 bytes)")
         if self.l2_mb is not None and self.l2_mib is not None:
             raise ValueError("give l2_mb or l2_mib, not both")
         second, first = self.second_memory, self.memory_gb_per_s.value

@@ -8,14 +8,14 @@ from typing import Any
 
 _HEAD = """# Parameters
 
-{made}What can be asked, by the name that it has in Python, REST, MCP, links and the columns of
-files; on the command line `max_num_seqs` is `--max-num-seqs`. Numbers may be typed: `10k` is
-10,000, `2Ki` is 2,048, `1e6` a million. Where several values are taken, `1,2,4` lists them,
-`1:256:x2` doubles and `128:1024:128` steps. Other names mean the same parameter:
-those of the engines, and of earlier releases.
+{made}All parameters, by their names in Python, REST, MCP, links and the columns of files; on the
+command line `max_num_seqs` is `--max-num-seqs`. Numbers may be typed as text: `10k` is 10,000,
+`2Ki` is 2,048, `1e6` a million. Several values are written as a list `1,2,4`, as doubling
+`1:256:x2` or in steps `128:1024:128`. Engines' names and those of earlier releases mean the
+same parameter.
 
-A verb that does not stand beside a parameter leaves it out, because {physics}, unless another
-reason is named there. What is left out is refused by name.
+The last column lists the verbs that take a parameter. All other verbs refuse it by name, because
+{physics}, unless the column states another reason.
 
 """
 _KINDS = {
@@ -32,7 +32,7 @@ def parameters_page(made: str) -> str:
     parts = [_HEAD.format(made=made, physics=REASONS["physics"])]
     for group, found in groupby(PARAMETERS.values(), key=lambda one: one.group):
         parts.append(
-            f"## {group}\n\n| parameter | value | default | meaning | asked of |\n"
+            f"## {group}\n\n| parameter | value | default | meaning | verbs |\n"
             "|---|---|---|---|---|\n"
         )
         parts += [_row(one) for one in found]

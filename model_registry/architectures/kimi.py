@@ -10,7 +10,7 @@ from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import decoder, experts_at, feed_forward, layer_count, mixture
 from model_registry.spec import DeltaNet, Layer, ModelSpec
 
-_NOTES = ("attention residuals over blocks of layers have no weights of note and are not counted",)
+_NOTES = ("attention residuals over blocks of layers have negligible weights and are not counted",)
 
 
 @architecture("kimi_linear")

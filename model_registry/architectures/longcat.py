@@ -25,7 +25,7 @@ def longcat_flash(config: Config) -> ModelSpec:
         idle_choices=config.integer("zero_expert_num", 0),
     )
     layer = Layer((mixer, dense, ShortcutMixture(experts), mixer, dense))
-    note = f"a token reaches {experts.reached:g} of its {experts.top_k} choices in the mean"
+    note = f"a token reaches {experts.reached:g} of its {experts.top_k} choices on average"
     tables = _sequence_tables(config)
     return decoder(config, [layer] * layer_count(config), notes=(note,), sequence_tables=tables)
 

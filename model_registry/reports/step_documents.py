@@ -225,7 +225,7 @@ def _name(row: Any) -> str:
 def _by_formulas(op: Op, row: Mapping[str, Any], sizes: tuple[float, ...]) -> Op:
     formulas, counted = row.get("formulas", {}), row.get("counted", [])
     if not isinstance(formulas, Mapping) or not isinstance(counted, list):
-        raise InvalidValue(f"{op.name}: formulas are to be an object, counted a list")
+        raise InvalidValue(f"{op.name}: formulas must be an object, counted a list")
     values = _values(op, *sizes)
     figures: dict[str, Any] = {
         figure: symbolic.parsed(str(text))(values)
@@ -328,7 +328,7 @@ def _read(rows: Any) -> Iterator[Op]:
         words: dict[str, Any] = {name: str(row[name]) for name in WORDS}
         numbers: dict[str, Any] = {name: float(row[name]) for name in NUMBERS}
         if not all(np.isfinite(number) and number >= 0.0 for number in numbers.values()):
-            raise ValueError(f"{words['name']}: a figure is below 0 or no number")
+            raise ValueError(f"{words['name']}: a figure is below 0 or not a number")
         dims = {str(name): float(value) for name, value in row["dims"].items()}
         layers = tuple(int(layer) for layer in row["layers"])
         yield Op(**words, **numbers, forced=bool(row["forced"]), dims=dims, layers=layers)

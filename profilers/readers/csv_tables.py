@@ -115,7 +115,7 @@ def breaks_off(text: str) -> str:
             continue
         opened = before > 1 and lines[-1].count('"') % 2
         if opened or 1 < last < before or (last == 1 < before and separator == ","):
-            return f"the table breaks off in its row {len(lines):,}, what follows is missing"
+            return f"the table is cut off in row {len(lines):,}, and the rest is missing"
     return ""
 
 

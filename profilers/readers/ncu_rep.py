@@ -99,7 +99,7 @@ def read(path: Path) -> Report:
 
 def _contents(data: bytes) -> _Contents:
     if not data.startswith(MAGIC):
-        raise ReportError("the file is no Nsight Compute report")
+        raise ReportError("the file is not an Nsight Compute report")
     contents = _Contents()
     _, at = _piece(data, len(MAGIC))
     while at < len(data):

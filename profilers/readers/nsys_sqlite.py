@@ -67,7 +67,7 @@ def read(path: Path) -> Report:
     with opened(path) as database:
         if "StringIds" not in database:
             raise ReportError(
-                "this SQLite database is no Nsight Systems export (it has no StringIds table); "
+                "this SQLite database is not an Nsight Systems export (it has no StringIds table); "
                 "export with: nsys export --type sqlite -o report.sqlite report.nsys-rep"
             )
         return _report(path, database)

@@ -394,7 +394,9 @@ def _distributed(info: Any) -> dict[str, str | float | int]:
 
 def _notes(kernels: pd.DataFrame) -> tuple[str, ...]:
     if not len(kernels):
-        return ("the trace holds no device kernels: it was taken on a CPU, or of the host alone",)
+        return (
+            "the trace holds no device kernels: it was taken on a CPU, or records only the host",
+        )
     unlinked = int(kernels["attributed_by"].isna().sum())
     graphs = int(kernels["in_graph"].fillna(False).sum())
     notes = []

@@ -87,7 +87,7 @@ def read(path: Path) -> Report:
     report = dataclasses.replace(report, host_operators=host_operators(events))
     if broken is None:
         return report
-    note = f"the trace breaks off after event {events.seen:,}, what follows is missing: {broken}"
+    note = f"the trace is cut off after event {events.seen:,}, and the rest is missing: {broken}"
     if report.kernels.empty:
         raise ReportError(f"{note}, before its first kernel")
     return dataclasses.replace(report, notes=(note, *report.notes), truncated=note)

@@ -80,7 +80,7 @@ def read(path: Path) -> Report:
         if device is not None:
             _add_plane(activity, plane, device[1], int(device[2] or 0))
     if not planes:
-        raise ReportError("the file is no XSpace of XLA: it holds no planes")
+        raise ReportError("the file is not an XSpace of XLA: it holds no planes")
     notes = () if activity.kernels else ("the XSpace holds no work of a GPU or TPU",)
     origin = min((k[1] for k in (*activity.kernels, *activity.copies)), default=0)
     return Report(

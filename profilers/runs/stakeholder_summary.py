@@ -44,7 +44,7 @@ def _steps_in_words(steps: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"- {len(timed)} of {len(steps)} sizes were timed."]
     if errors:
         lines.append(
-            f"- Predictions were off by {percent(float(np.median(errors)))}, in the median."
+            f"- The median error of the predictions is {percent(float(np.median(errors)))}."
         )
     return lines
 

@@ -21,10 +21,10 @@ def test_a_peak_in_the_wrong_unit_and_a_name_that_is_taken_are_said(tmp_path):
     report = check(SYSTEMS / "groq-3-lpu.yaml")
     copy = tmp_path / "other.yaml"
     copy.write_text(text)
-    assert "the file is to be named groq-3-lpu.yaml, after its id" in check(copy).remarks
+    assert "name the file groq-3-lpu.yaml, after its id" in check(copy).remarks
     assert any("are the units right" in remark for remark in report.remarks)
     copy.write_text(text.replace("id: groq-3-lpu", "id: my-machine"))
-    assert any(remark.startswith("names of other systems") for remark in check(copy).remarks)
+    assert any(remark.startswith("names that other systems have") for remark in check(copy).remarks)
 
 
 def test_a_file_that_does_not_fit_is_refused_in_a_sentence(tmp_path):

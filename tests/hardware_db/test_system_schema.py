@@ -72,7 +72,7 @@ def test_a_number_without_value_source_or_kind_is_refused(part):
     "path, value, words",
     [
         ("memory_gb_per_s", None, ["memory_gb_per_s is missing"]),
-        ("memory_gb", None, ["give memory_gb (1e9 bytes) or memory_gib (2**30 bytes)"]),
+        ("memory_gb", None, ["give either memory_gb (1e9 bytes) or memory_gib (2**30 bytes)"]),
         ("peak_dense_tflops", {}, ["peak_dense_tflops", "at least 1"]),
         ("peak_dense_tflops", None, ["peak_dense_tflops is missing"]),
         ("memory_gb", 24, ["memory_gb is 24; give a mapping of value, source, kind"]),

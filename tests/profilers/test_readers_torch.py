@@ -298,7 +298,7 @@ def test_a_trace_cut_in_half_is_read_up_to_the_cut_and_says_so(report_path, repo
         report = profilers.read_report(cut)
         assert 0 < len(report.kernels) < len(whole)
         assert report.kernels["name"].tolist() == whole["name"].tolist()[: len(report.kernels)]
-        assert report.notes[0].startswith("the trace breaks off after event ")
+        assert report.notes[0].startswith("the trace is cut off after event ")
 
 
 def test_a_trace_that_breaks_off_before_its_first_event_is_refused(report_path, tmp_path):

@@ -29,14 +29,14 @@ def cut(tmp_path, name, share):
 def test_a_cut_trace_says_so_first_in_text_and_json(tmp_path, own_data, printed, answer):
     path = cut(tmp_path, H100, 0.61)
     [document] = answer("import", path)
-    assert "breaks off after event" in document["truncated"]
+    assert "is cut off after event" in document["truncated"]
     assert document["notes"][0] == document["truncated"]
-    assert printed("import", path).startswith(f"cut: {path.name}: the trace breaks off")
-    assert printed("import", path).count("breaks off") == 1
+    assert printed("import", path).startswith(f"cut: {path.name}: the trace is cut off")
+    assert printed("import", path).count("cut off") == 1
     given = ("--model", "Qwen/Qwen1.5-0.5B", "--system", "h100", "--as", "prefill")
     assert printed("compare", path, *given).startswith("cut: ")
     compared = answer("compare", path, *given)
-    assert "breaks off after event" in compared["truncated"][0]
+    assert "is cut off after event" in compared["truncated"][0]
     assert compared["notes"][0] == compared["truncated"][0]
 
 
@@ -51,7 +51,7 @@ def test_a_cut_without_a_kernel_is_refused_and_names_the_cut_alone(tmp_path, rid
         result = ridgeline(*command)
         said = str(result.exception)
         assert isinstance(result.exception, ReportError)
-        assert "breaks off after event" in said and "before its first kernel" in said
+        assert "is cut off after event" in said and "before its first kernel" in said
         assert "note:" not in result.stdout and "graph" not in said
     with pytest.raises(ReportError) as refused:
         imported([Sent(path.name, path.read_bytes())])
@@ -65,14 +65,14 @@ def test_the_cut_row_of_a_table_is_left_out_and_said(tmp_path):
     lines = content.splitlines()
     path.write_text("\n".join([*lines[:20], lines[20][: len(lines[20]) // 3]]))
     report = profilers.read_report(path)
-    assert "breaks off in its row 21" in report.truncated
+    assert "is cut off in row 21" in report.truncated
     assert report.notes[0] == report.truncated
     kept = report.kernels["duration_s"].to_numpy()
     assert (
         len(kept) and kept.tolist() == whole.kernels["duration_s"].to_numpy()[: len(kept)].tolist()
     )
     path.write_text("\n".join([*lines[:1], lines[1][:20]]))
-    with pytest.raises(ReportError, match="breaks off in its row 2"):
+    with pytest.raises(ReportError, match="is cut off in row 2"):
         profilers.read_report(path)
 
 
@@ -98,4 +98,4 @@ def test_a_trace_cut_in_plain_text_is_the_same(tmp_path):
     text = gzip.decompress((REPORTS / H100).read_bytes())
     path = tmp_path / "plain.json"
     path.write_bytes(text[: len(text) * 3 // 5])
-    assert "breaks off after event" in profilers.read_report(path).truncated
+    assert "is cut off after event" in profilers.read_report(path).truncated

@@ -80,7 +80,7 @@ def test_a_trace_that_breaks_off_is_read_up_to_there(imported, tmp_path: Path):
     half = tmp_path / "half.json"
     half.write_bytes(whole[: len(whole) * 3 // 4])
     (summary,) = imported(half)
-    assert summary["notes"][0].startswith("the trace breaks off after event ")
+    assert summary["notes"][0].startswith("the trace is cut off after event ")
 
 
 def test_a_folder_of_ranks_is_compared(answer, tmp_path: Path):

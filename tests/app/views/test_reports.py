@@ -87,7 +87,7 @@ def test_half_an_upload_is_read_up_to_its_end_and_says_so(tmp_path: Path):
     half.write_bytes(whole[: len(whole) * 3 // 4])
     app = brought(opened("upload"), "upload_files", half)
     assert not app.exception and not app.error
-    assert any("breaks off after event" in caption.value for caption in app.caption)
+    assert any("is cut off after event" in caption.value for caption in app.caption)
 
 
 def test_what_is_no_report_is_a_sentence_beside_what_could_be_read(tmp_path: Path):
