@@ -11,6 +11,8 @@ from profilers.comparison.account import Check, failed
 from profilers.comparison.device_checks import of_device
 from profilers.phases.what_ran import Fact, Text, WhatRan, named_device
 
+#: What is said of a device that a report does not name.
+UNKNOWN = "unknown device"
 #: Drivers reserve part of the memory, and report it in units of 1,000 or 1,024.
 _SAME_MEMORY = 0.1
 
@@ -56,6 +58,11 @@ def _sides(check: Check) -> str:
     """A failed check in short: what it compares, and its two sides."""
     what = check.name.partition(" = ")[0].partition(" <= ")[0]
     return f"{what} {check.left:,.0f} against {check.right:,.0f} {check.unit}".rstrip()
+
+
+def devices_words(names: Sequence[str]) -> str:
+    """The devices of a report for a reader.  names: as it gives them, "" for one without."""
+    return ", ".join(name or UNKNOWN for name in names) or UNKNOWN
 
 
 def device_name(reports: Sequence[Report]) -> str:

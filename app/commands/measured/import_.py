@@ -155,10 +155,12 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
 
 def _print(summary: dict[str, Any], report: Report, count: int, form: TableFormat) -> None:
     """Print the figures of a report, its `count` longest kernels, and its notes."""
+    from app.measuring.device_by_size import devices_words
     from app.measuring.summary_document import checks_of, identity_of
     from profilers.operators.summary import top_kernels
 
-    facts = [{"figure": key, "value": summary[key]} for key in _FACTS]
+    shown = {**summary, "devices": devices_words(summary["devices"])}
+    facts = [{"figure": key, "value": shown[key]} for key in _FACTS]
     phases = [
         {"figure": f"{name}: {key}", "value": value}
         for name, entry in summary["phases"].items()

@@ -15,7 +15,7 @@ from app.dashboard.panels.compared_run import comparison_of, report_pricing, sho
 from app.dashboard.panels.run_facts import show_identity, show_sums, to_sidebar
 from app.dashboard.panels.timeline import look_at, show_timeline
 from app.dashboard.widgets import one_of, say_each
-from app.measuring.device_by_size import system_of
+from app.measuring.device_by_size import devices_words, system_of
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain, with_code
@@ -46,7 +46,7 @@ def cards(figures: dict) -> None:
     with st.grid(6, min_column_width=140):
         for name, value in values.items():
             st.metric(name, value, border=True, help=help_of.get(name))
-    devices = ", ".join(filter(None, figures["devices"])) or "device not named"
+    devices = devices_words(figures["devices"])
     version = figures["tool_version"] or "version not stated"
     st.caption(plain(f"{figures['format']} · {version} · {devices}"))
     if top:

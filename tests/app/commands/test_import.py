@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app import cli
+from app.measuring.device_by_size import devices_words
 from genz_core.errors import InvalidValue, ReportError
 from tests.app.pages import DECODE, PREFILL, REPORTS
 
@@ -45,6 +46,21 @@ def test_a_pattern_of_the_user_tells_the_phase_before_the_usual_ones(imported):
     (summary,) = imported(QWEN, "--phase", "decode=ProfilerStep")
     assert list(summary["phases"]) == ["decode"]
     assert list(imported(QWEN)[0]["phases"]) == []
+
+
+def test_a_device_without_a_name_is_said_to_be_unknown():
+    assert devices_words([]) == devices_words([""]) == "unknown device"
+    assert devices_words(["NVIDIA H100 80GB HBM3", ""]) == "NVIDIA H100 80GB HBM3, unknown device"
+
+
+def test_a_report_that_names_no_device_prints_so(printed, tmp_path):
+    report = tmp_path / "run_cuda_gpu_kern_sum.csv"
+    report.write_text(
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        "100.0,1000,1,1000.0,1000.0,1000,1000,0.0,gemm\n"
+    )
+    rows = [line.split() for line in printed("import", report).splitlines()]
+    assert ["devices", "unknown", "device"] in rows
 
 
 def test_the_text_names_the_longest_kernel_first(imported, printed):
