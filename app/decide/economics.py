@@ -24,6 +24,7 @@ from genz_core.economics import (
     replicas_over_day,
     token_costs,
 )
+from genz_core.serving.traffic import OVERLOADED
 from genz_core.types import Array
 from profilers.runs.store import Store
 
@@ -68,7 +69,8 @@ def document(account: Account) -> dict[str, Any]:
     For each form of ownership, usd_per_mtok is the total cost divided by output tokens, as in
     `serve`, `plan` and `compare`; usd_per_mtok_in (of tokens that are not cached), _cached and _out
     split the cost by the time that prompts and answers take.  A deployment that does not serve its
-    load has neither costs nor energy; the message of its operation says why.
+    load has neither costs nor energy; the message of its operation says why.  One that is
+    overloaded has the rent of a day with as many of it as the load takes.
 
     Raises:
         RidgelineError: a scenario that cannot be priced, or invalid prices.
@@ -77,7 +79,7 @@ def document(account: Account) -> dict[str, Any]:
     day = day_of(q)
     running = operation(resolved)
     around = beside(resolved.system, q)
-    hourly = hourly_usd(account, running) if running.runs else {}
+    hourly = _hourly(account, running)
     return {
         "model": resolved.model.name,
         "system": resolved.system.slug,
@@ -130,10 +132,33 @@ def _parts(running: Operation, account: Account) -> dict[str, float] | None:
     return {name: watts * scale for name, watts in parts.items()}
 
 
+def _hourly(account: Account, running: Operation) -> dict[str, float]:
+    """As `hourly_usd`; only the rent if the deployment is overloaded, as its power is not known,
+    and nothing if it cannot run.
+    """
+    if running.status == OVERLOADED:
+        rent = served_rows.mean_device(account.resolved).price_usd_per_hour
+        return {"rented": float(rent)} if rent else {}
+    return hourly_usd(account, running) if running.runs else {}
+
+
 def _way(way: str, usd_per_hour: float, running: Operation, question: Question) -> dict[str, Any]:
-    """Costs of one form of ownership; owned devices cost the same when idle."""
+    """Costs of one form of ownership; owned devices cost the same when idle.
+
+    An overloaded deployment has no cost of a request or a token.
+    """
     days = {"always on": False} if way == "owned" else _DAYS
     replica = usd_per_hour * running.replica_devices
+    paid = {
+        "usd_per_device_hour": usd_per_hour,
+        "usd_per_replica_hour": replica,
+        "day": {name: _day(replica, running, question, by) for name, by in days.items()},
+    }
+    return paid | _per_token(replica, running, question) if running.runs else paid
+
+
+def _per_token(replica: float, running: Operation, question: Question) -> dict[str, Any]:
+    """Costs of a request and its tokens.  replica: cost of one per hour [USD]."""
     request = replica / 3600.0 / running.replica_requests_per_s
     lengths = (running.isl, running.osl)
     costs = token_costs(
@@ -141,8 +166,6 @@ def _way(way: str, usd_per_hour: float, running: Operation, question: Question) 
     )
     each = request / running.osl * _MILLION
     return {
-        "usd_per_device_hour": usd_per_hour,
-        "usd_per_replica_hour": replica,
         "usd_per_request": request,
         "usd_per_mtok": each,
         "usd_per_mtok_low": finite(each * running.cheaper),
@@ -153,7 +176,6 @@ def _way(way: str, usd_per_hour: float, running: Operation, question: Question) 
         "usd_per_mtok_out_low": finite(costs.out * running.cheaper),
         "usd_per_mtok_out_high": finite(costs.out * running.dearer),
         "usd_per_mtok_blended": costs.blended,
-        "day": {name: _day(replica, running, question, by) for name, by in days.items()},
         "api": _api(replica, request, running, question),
     }
 

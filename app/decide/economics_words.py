@@ -26,8 +26,11 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
         f"{named['load']}"
     )
     if energy is None:
-        yield f"{of}: no cost and no power, as this load cannot be served"
+        yield f"{of}: no cost of a token and no power, as this load cannot be served"
         yield f"warning: {running['message']}"
+        for way, found in named["ways"].items():
+            yield f"{way}, with as many of this deployment as the load takes:"
+            yield from _days(found)
         return
     yield (
         f"{of}: {quantities.request_rate(running['requests_per_s'], 3)}{_each(running)}, "
@@ -45,14 +48,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
             f"{quantities.dollars(found['usd_per_mtok_out'])}, of both "
             f"{quantities.dollars(found['usd_per_mtok_blended'])}"
         )
-        for name, day in found["day"].items():
-            yield (
-                f"  {name}: {quantities.percent(day['utilisation'])} used, "
-                f"{quantities.dollars(day['usd'])} a day, "
-                f"{quantities.dollars(day['usd'] * _DAYS_A_MONTH)} a month, "
-                f"{quantities.dollars(day['usd_per_mtok_blended'])} per million tokens of input "
-                "and output"
-            )
+        yield from _days(found)
         if api := found["api"]:
             rate = api["break_even_requests_per_s"]
             yield f"  cheaper than the API from {quantities.request_rate(rate, 3)} on"
@@ -82,6 +78,18 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
         yield f"carbon: {energy['carbon_g_per_mtok']:,.3g} g per million output tokens"
     for name, words in named["assumed"].items():
         yield f"note: {name}: {words}"
+
+
+def _days(found: Mapping[str, Any]) -> Iterator[str]:
+    """Lines on a day of one form of ownership."""
+    for name, day in found["day"].items():
+        yield (
+            f"  {name}: {quantities.percent(day['utilisation'])} used, "
+            f"{quantities.dollars(day['usd'])} a day, "
+            f"{quantities.dollars(day['usd'] * _DAYS_A_MONTH)} a month, "
+            f"{quantities.dollars(day['usd_per_mtok_blended'])} per million tokens of input "
+            "and output"
+        )
 
 
 def _each(running: Mapping[str, Any]) -> str:

@@ -111,8 +111,11 @@ def show(setup: Setup, named: Named) -> None:
     """Draw the results of the prices."""
     running = Operation(**named["operation"])
     if not running.runs:
-        st.warning(f"This load cannot be served, so it has no cost and no power: "
+        st.warning(f"This load cannot be served, so no token has a cost and no device a power: "
                    f"{plain(running.message)}.", icon=":material/warning:")  # fmt: skip
+        if named["ways"]:
+            st.caption("A day with as many of this deployment as the load takes:")
+            _tables(named["ways"])
         return
     _cards(named, running)
     ways = named["ways"]
@@ -206,7 +209,7 @@ def _tables(ways: Named) -> None:
             })  # fmt: skip
     draw_table(rows, "economics_day_table")
     for way, found in ways.items():
-        if api := found["api"]:
+        if api := found.get("api"):
             pays = api["break_even_utilisation"] <= 1.0
             enough = page_text("it pays", **api) if pays else page_text("it never pays", **api)
             tokens = api["break_even_tokens_per_day"] / 1e6

@@ -11,6 +11,7 @@ from app.decide.account import Account, power_caps
 from app.decide.operation import Operation, operation
 from app.question.question import Question
 from app.scenario.scenario import Resolved, resolve
+from app.wording import quantities
 
 MODEL = "meta-llama/Llama-3.1-8B"
 #: Parameters of the model in products of a decode step: those of its card less its embedding of
@@ -139,11 +140,22 @@ def test_fresh_and_cached_tokens_have_prices_of_their_own():
 @pytest.mark.parametrize("load", [{"rate": 1000.0}, {"model": "Qwen/Qwen3-235B-A22B", "rate": 1.0}])
 def test_what_cannot_run_has_a_sentence_and_no_figure(load: dict[str, object]):
     named = priced(**load)
-    assert named["ways"] == {} and named["energy"] is None
-    first, warning = economics_words.sentences(named)
-    assert first.endswith("no cost and no power, as this load cannot be served")
+    assert named["energy"] is None
+    for way in named["ways"].values():
+        assert set(way) == {"usd_per_device_hour", "usd_per_replica_hour", "day"}
+    first, warning, *_ = economics_words.sentences(named)
+    assert first.endswith("no cost of a token and no power, as this load cannot be served")
     assert warning == f"warning: {named['operation']['message']}" and len(warning) > 40
     assert "$" not in first and not {"nan", "W"} & set(first.split())
+
+
+def test_an_overloaded_deployment_has_the_rent_of_a_day_with_enough_of_it():
+    named = priced(rate=1000.0)
+    said = list(economics_words.sentences(named))
+    day = named["ways"]["rented"]["day"]["always on"]
+    assert said[2] == "rented, with as many of this deployment as the load takes:"
+    assert f"{quantities.dollars(day['usd'])} a day" in said[3] and min(day["replicas"]) > 40
+    assert priced(model="Qwen/Qwen3-235B-A22B", rate=1.0)["ways"] == {}
 
 
 def test_caps_under_which_a_rate_is_not_served_are_left_out():
