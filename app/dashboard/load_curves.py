@@ -14,7 +14,7 @@ from app.dashboard import caches
 from app.dashboard.page_texts import page_text
 from app.question.question import STANDARD
 from app.question.verbs import NOT_OF_A_BATCH
-from app.scenario import scenario, sharing
+from app.scenario import scenario
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import completed, figures_of, served
 from app.scenario.setup import Setup
@@ -212,8 +212,7 @@ def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> list[Table
 
 def _columns(resolved: Resolved, result: ServingEstimate, load: str) -> Table:
     """As `app.scenario.served_rows.figures_of`, of a load by its name."""
-    beyond = sharing.unmeasured(resolved.scenario)
-    found = figures_of(resolved, result, closed=load == "concurrency", beyond=beyond)
+    found = figures_of(resolved, result, closed=load == "concurrency")
     return Table(found, len(result.status))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.answers.column import Column, ends
 from app.answers.columns import COLUMNS
 from app.answers.table import Table
-from app.scenario import served_rows, sharing
+from app.scenario import served_rows
 from app.scenario.intervals import Ranged
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -92,9 +92,7 @@ def figures(resolved: Resolved) -> dict[str, Ranged]:
     status = str(found_load.status[0])
     if status not in ("ok", *WITH_TIMES):
         raise InvalidValue(found_load.messages.get(0, status))
-    columns = served_rows.figures_of(
-        resolved, found_load, closed=s.kind == "concurrency", beyond=sharing.unmeasured(s)
-    )
+    columns = served_rows.figures_of(resolved, found_load, closed=s.kind == "concurrency")
     row = Table(columns, 1).row()
 
     def stated(name: str, over: float = 1.0) -> Ranged:

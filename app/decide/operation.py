@@ -79,8 +79,7 @@ def operation(resolved: Resolved) -> Operation:
     served = served_rows.served(resolved)
     osl = float(served.osl[0]) * s.samples
     tokens = float(served.output_tokens_per_s[0])
-    closed, beyond = s.kind == "concurrency", sharing.unmeasured(s)
-    trusted = served_rows.columns(resolved, served, closed=closed, beyond=beyond)
+    trusted = served_rows.columns(resolved, served, closed=s.kind == "concurrency")
     ends = (tokens / float(trusted[end][0]) for end in reversed(THROUGHPUT_ENDS))
     lengths, rate = demand.lengths(s), tokens / osl
     reader = served_rows.prefill_pool(resolved).resolved if has_pool(s) else resolved

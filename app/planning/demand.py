@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.question.query import Query
-from app.question.question import Question, nominal_lengths
+from app.question.question import Question
 from app.scenario import gate, sharing
 from app.scenario.description import load_words
 from app.simulation import offered_load
@@ -38,11 +38,11 @@ class Lengths:
 
 def lengths(question: Question) -> Lengths:
     """The mean lengths of a question's requests."""
-    isl, osl, ratio = nominal_lengths(question.isl, question.osl, question.length_ratio)
-    nominal, shared = sharing.nominal(question, isl, osl, float(ratio))
-    mean = real_lengths(Workload(1.0, nominal, osl), float(ratio))
+    longest = sharing.nominal(question, question.isl, question.osl, question.length_ratio)
+    ratio = float(longest.length_ratio)
+    mean = real_lengths(Workload(1.0, longest.isl, longest.osl), ratio)
     prompt, output = float(np.asarray(mean.isl)), float(np.asarray(mean.osl))
-    scaled = shared.scaled((1.0 + float(ratio)) / 2.0, prompt)
+    scaled = longest.sharing.scaled((1.0 + ratio) / 2.0, prompt)
     return Lengths(prompt, output, output * question.samples, scaled)
 
 

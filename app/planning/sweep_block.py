@@ -15,11 +15,12 @@ from app.scenario import intervals
 from app.scenario.gate import too_long
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import columns as served_columns
-from app.scenario.served_rows import deployed, served
+from app.scenario.served_rows import deployed, mean_device, sentences, served
 from app.scenario.summary import messages
 from genz_core.capacity.memory import memory
 from genz_core.errors import InvalidParallelism, RidgelineError
 from genz_core.models.model_kinds import model_kind, prompt_tokens
+from genz_core.systems import System
 from genz_core.types import Array, Workload
 from genz_core.validity import check
 from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY, bounds
@@ -189,9 +190,10 @@ def _static(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
     figures = intervals.beside(seconds, known, bound)
     figures |= intervals.of_throughput(result.output_tokens_per_s, figures)
     devices = np.broadcast_to(np.asarray(result.devices, dtype=float), (size,))
-    return _complete(resolved, devices, figures, result.output_tokens_per_s) | {
+    rate = result.output_tokens_per_s
+    return _complete(resolved.system, devices, figures, rate) | {
         "status": result.status.astype(object),
-        "message": messages(resolved, result, (), of),
+        "message": messages(resolved, result, resolved.notes, of),
         "fits": result.fits & result.valid,
         "memory_bytes_per_device": np.where(result.valid, result.memory.total_bytes, np.nan),
         "bound_prefill_s": result.bound_ttft_s,
@@ -206,11 +208,11 @@ def _served(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
     figures = served_columns(resolved, result, _LATENCIES, (), closed=kind == "concurrency")
     status = figures.pop("status")
     valid = status != InvalidParallelism.code
-    of = comparison.of_served(result, resolved.engine.name, resolved.model)
     devices = np.broadcast_to(np.asarray(result.devices, dtype=float), (size,))
-    return _complete(resolved, devices, figures, result.output_tokens_per_s) | {
+    rate, device = result.output_tokens_per_s, mean_device(resolved)
+    return _complete(device, devices, figures, rate) | {
         "status": status.astype(object),
-        "message": messages(resolved, result, (), of),
+        "message": sentences(resolved, result, kind, numbers.get(kind, load)),
         "fits": (result.capacity >= 1.0) & valid,
         "memory_bytes_per_device": np.where(valid, result.memory_bytes, np.nan),
         "bound_prefill_s": result.bound_prefill_s,
@@ -218,9 +220,9 @@ def _served(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
     }
 
 
-def _complete(resolved: Resolved, devices: Array, figures: Columns, rate: Array) -> Columns:
-    """The figures completed with throughput per device, rent and energy."""
-    size, system = rate.size, resolved.system
+def _complete(system: System, devices: Array, figures: Columns, rate: Array) -> Columns:
+    """The figures completed with throughput per device, rent and energy of a mean device."""
+    size = rate.size
     unknown = np.full(size, np.nan)
     costs = intervals.token_costs(system, devices, {**figures, "output_tokens_per_s": rate})
     missing = _text(size, "")

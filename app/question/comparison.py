@@ -17,6 +17,7 @@ from app.question.facts import formats_of, input_facts, split_facts, traffic_num
 from app.question.measured_ranges import Load, anywhere, measured, measured_with_pools
 from genz_core import Estimate
 from genz_core.graphs import Model
+from genz_core.models.adapters import AdaptedModel
 from genz_core.models.speculative import SpeculativeModel
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array, Mask, Num, Parallelism
@@ -159,6 +160,8 @@ def _evidence(
         else:
             unmeasured[CATEGORIES["drafts"]] = np.asarray(True)
         model = model.model
+    if isinstance(model, AdaptedModel):
+        unmeasured[str(model.adapters)] = np.asarray(True)
     formats = formats_of(model)
     split_numbers, words = split_facts(split, mixed="experts" in formats)
     for name, value in {**words, **input_facts(model)}.items():

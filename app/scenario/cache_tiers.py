@@ -6,6 +6,7 @@ Bandwidths are those of the system unless stated; latencies and rents are in
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from genz_core.serving.cache_tiers import (
     total_bytes,
 )
 from genz_core.systems import System
-from genz_core.types import Array, Workload
+from genz_core.types import Array, Num, Workload
 from hardware_db.tables import table
 
 _GIB = 2.0**30
@@ -93,13 +94,16 @@ def rents(question: Question) -> dict[str, float]:
 # ------------------------------------------------------------------------------- in closed form
 
 
-def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstimate:
+def with_tiers(
+    resolved: Resolved, load: Traffic, lengths: tuple[Num, Num, Num | None], price: Price
+) -> ServingEstimate:
     """Serve a load of sessions whose earlier turns are cached in tiers, as far as these keep them.
 
     A least-recently-used cache keeps unused blocks for one characteristic time (Che's
     approximation); after a longer pause nothing is found.  Hits shorten requests, which changes
     what is kept: both are solved iteratively.
 
+    lengths: isl, osl and length_ratio of the load as given, numbers or arrays [loads].
     price: function that serves a load.
 
     Raises:
@@ -109,15 +113,13 @@ def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstima
     below = tiers(question, resolved.system)
     if not below:
         return price(load)
-    real = (1.0 + float(np.max(load.length_ratio))) / 2.0
-    nominal = sharing.histories(question, question.isl / real, question.osl / real)
-    lost = float(np.mean(nominal))
+    lost = sharing.nominal(question, *lengths).before
     whole = np.asarray(load.sharing.cached_tokens, dtype=float)
     found, kept = price(load), None
-    uses = _uses(resolved, found)
+    uses = _uses(resolved, found, *lengths[:2])
     for _ in range(_ROUNDS):
         rows = range(found.status.size)
-        each = np.array([_found(resolved, below, uses, found, at) for at in rows])
+        each = np.array([_found(resolved, below, uses[at], found, at) for at in rows])
         kept = each if kept is None else (kept + each) / 2.0
         cached = whole - (1.0 - kept.sum(axis=1)) * lost
         shares = np.where(cached > 0, lost / np.maximum(cached, 1e-9), 0.0)[:, None] * kept[:, 1:]
@@ -138,29 +140,39 @@ class _Uses:
     pauses_s: until the next use, infinite after the last turn, [kinds].  tokens: of each kind, per
     turn.  longest, mean: tokens of a session at its end, and on average at the end of a turn.
     token_bytes, free_bytes: cache of a token on the fullest device, and bytes available to a rank's
-    caches; devices: that hold a part of each token, [configurations].
+    caches; devices: that hold a part of each token.
     """
 
     pauses_s: Array
     tokens: Array
     longest: float
     mean: float
-    token_bytes: Array
-    free_bytes: Array
-    devices: Array
+    token_bytes: float
+    free_bytes: float
+    devices: float
 
 
-def _uses(resolved: Resolved, found: ServingEstimate) -> _Uses:
-    q = resolved.scenario
-    before = sharing.histories(q, q.isl, q.osl)
-    ends = np.append(before[1:], before[-1] + (q.turn_isl or q.isl) + q.osl)
+def _uses(resolved: Resolved, found: ServingEstimate, isl: Num, osl: Num) -> list[_Uses]:
+    """The reuse pattern of each load.  isl, osl: as given, numbers or arrays [loads]."""
+    shape, split = found.status.shape, found.parallelism
+    lengths = zip(*(np.broadcast_to(each, shape).tolist() for each in (isl, osl)), strict=True)
+    patterns = [_pattern(resolved.scenario, *each) for each in lengths]
+    capacity = _capacity(resolved, found, np.array([longest for _, _, longest, _ in patterns]))
+    split_over = np.asarray(split.tp, float) * np.asarray(split.pp, float)
+    columns = (*capacity, np.broadcast_to(split_over, shape))
+    numbers = zip(*(column.tolist() for column in columns), strict=True)
+    return [_Uses(*pattern, *each) for pattern, each in zip(patterns, numbers, strict=True)]
+
+
+@lru_cache(maxsize=1024)
+def _pattern(q: Question, isl: float, osl: float) -> tuple[Array, Array, float, float]:
+    """Pauses, tokens, longest and mean of `_Uses`."""
+    before = sharing.histories(q, isl, osl)
+    ends = np.append(before[1:], before[-1] + sharing.added(q, isl) + osl)
     pauses, weights = _pauses(q)
     kinds = np.append(np.repeat(pauses[None], len(ends) - 1, axis=0).ravel(), np.inf)
     tokens = np.append(np.outer(ends[:-1], weights).ravel(), ends[-1]) / q.turns
-    longest, mean = float(ends[-1]), float(np.mean(ends))
-    split, size = found.parallelism, found.status.size
-    devices = np.broadcast_to(np.asarray(split.tp, float) * np.asarray(split.pp, float), (size,))
-    return _Uses(kinds, tokens, longest, mean, *_capacity(resolved, found, longest), devices)
+    return kinds, tokens, float(ends[-1]), float(np.mean(ends))
 
 
 def _found(
@@ -176,10 +188,10 @@ def _found(
     again = np.isfinite(uses.pauses_s)
     if not (requests_s > 0 and again.any()):
         return np.zeros(1 + len(below))
-    token_bytes, devices = float(uses.token_bytes[at]), float(uses.devices[at])
+    token_bytes, devices = uses.token_bytes, uses.devices
     per_request = float(found.e2e_s[at])
     running = float(found.running[at]) / ranks * (q.shared_tokens + uses.mean)
-    capacities = [float(uses.free_bytes[at]) / token_bytes - running - q.shared_tokens]
+    capacities = [uses.free_bytes / token_bytes - running - q.shared_tokens]
     served_by = [ranks]
     for tier in below:
         owners = 1.0 if tier.shared else ranks / q.replicas
@@ -207,15 +219,18 @@ def _pauses(question: Question) -> tuple[Array, Array]:
     return pauses, np.full(_POINTS, 1.0 / _POINTS)
 
 
-def _capacity(resolved: Resolved, found: ServingEstimate, tokens: float) -> tuple[Array, Array]:
-    """Cache bytes of a token on the fullest device, and bytes available to a rank's caches."""
-    split = found.parallelism
-    ranks = np.asarray(split.dp, dtype=float)
+def _capacity(resolved: Resolved, found: ServingEstimate, tokens: Array) -> tuple[Array, Array]:
+    """Cache bytes of a token on the fullest device, and bytes available to a rank's caches,
+    [loads].
+
+    tokens: of a sequence, [loads].
+    """
+    split, shape = found.parallelism, found.status.shape
+    ranks = np.broadcast_to(np.asarray(split.dp, dtype=float), shape)
     one, many = (
         memory(resolved.model, resolved.system, Workload(ranks, t, 0.0), split, resolved.engine)
-        for t in (1.0, tokens)
+        for t in (np.ones(shape), tokens)
     )
-    token = np.maximum((many.kv_bytes - one.kv_bytes) / max(tokens - 1.0, 1.0), 1e-9)
+    token = np.maximum((many.kv_bytes - one.kv_bytes) / np.maximum(tokens - 1.0, 1.0), 1e-9)
     free = one.free_bytes * resolved.engine.free_share
-    size = found.status.size
-    return np.broadcast_to(token, (size,)), np.broadcast_to(free, (size,))
+    return np.broadcast_to(token, shape), np.broadcast_to(free, shape)

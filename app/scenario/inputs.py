@@ -74,7 +74,7 @@ def input_notes(model: Model, scenario: Question) -> tuple[str, ...]:
         plural = "s" if scenario.images > 1 else ""
         said.append(
             f"{scenario.images} image{plural} of {scenario.image_size or SIZE} pixels: {each:,.0f} "
-            f"tokens each in addition to {scenario.isl:,} of text, {float(tokens):,.0f} in all"
+            "tokens each in addition to those of the text"
         )
     if sound := _sound(model):
         heard = sound_seconds(model, scenario)

@@ -19,7 +19,7 @@ from app.scenario import intervals
 from app.scenario.points_row import Point, notes, parse
 from app.scenario.scenario import Resolved, estimate_resolved, told
 from app.scenario.served_rows import columns as served_columns
-from app.scenario.served_rows import deployed, served
+from app.scenario.served_rows import deployed, sentences, served
 from app.scenario.summary import messages
 from genz_core import Parallelism, Workload, decode_step
 from genz_core.common.cells import spreadsheet_cell
@@ -242,10 +242,10 @@ def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> dict[str, Any]:
     """Loads: the output columns except the id, with the same figures as in `ridgeline serve`."""
     closed = resolved.scenario.kind == "concurrency"
     result = served(resolved, arrays)
-    of = comparison.of_served(result, resolved.engine.name, resolved.model)
+    load = resolved.scenario.kind
     return {
         **served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",), closed=closed),
-        "message": messages(resolved, result, resolved.notes, of),
+        "message": sentences(resolved, result, load, arrays[load]),
         "wait_s": result.wait_s,
         "fits": result.capacity >= 1.0,
         "memory_bytes_per_device": result.memory_bytes,

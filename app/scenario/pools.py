@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.question.question import Question
 from app.question.validity import has_pool
 from app.scenario.known_systems import SystemSource, find_system
@@ -24,7 +27,7 @@ from genz_core.serving.disaggregation import (
 )
 from genz_core.serving.options import Options
 from genz_core.systems import Link, System
-from genz_core.types import Parallelism
+from genz_core.types import Num, Parallelism
 from model_registry import in_formats
 
 if TYPE_CHECKING:
@@ -53,8 +56,8 @@ def beside(decode: Resolved, prefill_system: SystemSource | System = "") -> Pref
     resolved = _resolved(replace(decode, scenario=scenario), prefill_system)
     if complaint := resolved.model.invalid(scenario.parallelism):
         raise InvalidParallelism(f"prefill pool: {complaint}")
-    workers, devices = question.prefill_workers or 1, sum(devices_of(question))
-    return Prefill(resolved, workers, *_way(question, resolved.system, decode.system, devices))
+    workers = question.prefill_workers or 1
+    return Prefill(resolved, workers, *_way(question, resolved.system, decode.system))
 
 
 def _of_experts(question: Question) -> dict[str, Any]:
@@ -114,19 +117,38 @@ def with_systems(resolved: Resolved, change: Callable[[System], System]) -> Reso
     return replace(changed, prefill_system=change(find_system(named))) if named else changed
 
 
-def _way(question: Question, prefill: System, decode: System, devices: int) -> tuple[Transfer, str]:
-    """The transfer of the cache, and its description."""
-    latency_us = question.transfer_latency_us
+def transfer_of(
+    question: Question, prefill: System, decode: System, devices: NDArray[np.int_]
+) -> Transfer:
+    """The transfer of the cache between pools of this many devices in all, a number or [loads].
+
+    Raises:
+        MissingSpec: as `stated_link`.
+    """
     if question.transfer_gbps:
-        rate, name = question.transfer_gbps * _BYTES_PER_GBIT, "the stated link"
-        latency_s = 0.0
+        rate: Num = question.transfer_gbps * _BYTES_PER_GBIT
+        latency_s: Num = 0.0
     else:
-        link = stated_link(prefill, decode, devices)
-        rate, name, latency_s = link.bytes_per_s, link.name, link.latency_s
-    if latency_us is not None:
-        latency_s = latency_us * 1e-6
+        numbers, of = np.unique(devices, return_inverse=True)
+        links = [stated_link(prefill, decode, int(number)) for number in numbers]
+        rate, latency_s = (
+            np.array([getattr(link, name) for link in links])[of.reshape(devices.shape)][()]
+            for name in ("bytes_per_s", "latency_s")
+        )
+    if question.transfer_latency_us is not None:
+        latency_s = question.transfer_latency_us * 1e-6
     # engines transfer the first token with the cache: the decode worker delivers it to the user
-    transfer = Transfer(rate, latency_s, question.layer_wise, shown_by="decode")
+    return Transfer(rate, latency_s, question.layer_wise, shown_by="decode")
+
+
+def _way(question: Question, prefill: System, decode: System) -> tuple[Transfer, str]:
+    """The transfer of the cache, and its description."""
+    devices = sum(devices_of(question))
+    transfer = transfer_of(question, prefill, decode, np.array(devices))
+    name = "the stated link"
+    if not question.transfer_gbps:
+        name = stated_link(prefill, decode, devices).name
+    rate, latency_s = float(transfer.bytes_per_s), float(transfer.latency_s)
     pace = ", layer by layer" if question.layer_wise else ""
     return transfer, (
         f"{name} ({quantities.bandwidth(rate)} a device, {quantities.seconds(latency_s)}{pace})"
@@ -229,9 +251,13 @@ def served(
     """
     from genz_core.serving.series import serve_pools
 
+    question = decode.scenario
     site = Deployment(decode.model, decode.system, decode.engine)
-    pool = ServingPool(site, degrees, decode.scenario.replicas)
-    return serve_pools(prefill.disaggregation(Options()), pool, load, on_error="status")
+    pool = ServingPool(site, degrees, question.replicas)
+    devices = prefill.devices + question.replicas * np.asarray(degrees.devices, dtype=int)
+    own = transfer_of(question, prefill.resolved.system, decode.system, devices)
+    disaggregation = replace(prefill.disaggregation(Options()), transfer=own)
+    return serve_pools(disaggregation, pool, load, on_error="status")
 
 
 def matched(

@@ -19,7 +19,7 @@ from app.answers.column import ends
 from app.answers.columns import COLUMNS
 from app.answers.table import Table, TableFormat, render
 from app.question.query import Query
-from app.scenario import served_rows, sharing, summary
+from app.scenario import served_rows, summary
 from app.scenario.gate import refuse_meaningless_for
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.wording import quantities
@@ -285,13 +285,12 @@ class Served(FiguresByName):
     values: Any
     scalar: bool
     varied: Mapping[str, Any]
-    beyond: tuple[str, ...] = ()
 
     @cached_property
     def table(self) -> Table:
         """The load, what else varies, the figures and a message as columns."""
         facts = (self.resolved, self.engine_estimate, self.load, self.values)
-        figures = served_rows.table(*facts, self.beyond)
+        figures = served_rows.table(*facts)
         return Table({**figures.columns, **_whole(self.varied)}, figures.length)
 
     def __repr__(self) -> str:
@@ -311,9 +310,8 @@ def serve(query: Query, on_error: OnError = "raise") -> Served:
     result = served_rows.served(resolved, query.arrays)
     load = query.arrays.get(question.kind, getattr(question, question.kind))
     loads = np.broadcast_to(np.asarray(load, dtype=float), (query.size,))
-    beyond = sharing.unmeasured(question)
     varied = {name: values for name, values in query.arrays.items() if name != question.kind}
-    found = Served(resolved, result, question.kind, loads, not query.arrays, varied, beyond)
+    found = Served(resolved, result, question.kind, loads, not query.arrays, varied)
     if on_error == "raise":
         _refuse(found)
     return found

@@ -14,7 +14,7 @@ from app.answers.table import Table, later
 from app.question import comparison
 from app.question.evidence import Evidence
 from app.question.query import Query
-from app.question.question import Question, nominal_lengths
+from app.question.question import Question
 from app.question.validity import has_pool, tiers_of
 from app.scenario import cache_tiers, intervals, pools, sharing
 from app.scenario.drafting import drafted
@@ -113,6 +113,10 @@ def served(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Ser
         resolved.scenario.parallelism, cp=1, micro_batches=0, sequence_parallel=False, **split
     )
     load = traffic(resolved, arrays)
+    isl, osl, ratio = (
+        (arrays or {}).get(name, getattr(resolved.scenario, name))
+        for name in ("isl", "osl", "length_ratio")
+    )
     if has_pool(resolved.scenario):
         if tiers_of(resolved.scenario):
             raise InvalidValue(
@@ -123,11 +127,8 @@ def served(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Ser
         found = pools.served(resolved, prefill_pool(resolved), load, degrees)
     else:
         found = cache_tiers.with_tiers(
-            resolved, load, lambda part: _replicated(resolved, part, degrees)
+            resolved, load, (isl, osl, ratio), lambda part: _replicated(resolved, part, degrees)
         )
-    isl, osl = (
-        (arrays or {}).get(name, getattr(resolved.scenario, name)) for name in ("isl", "osl")
-    )
     return with_served_contexts(found, resolved.model, longest(resolved.scenario, isl, osl), osl)
 
 
@@ -211,9 +212,6 @@ def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Tr
     """A question's load in the engine's types.
 
     arrays: see `served`.
-
-    Raises:
-        InvalidValue: several lengths if requests share something.
     """
     q, arrays = resolved.scenario, arrays or {}
 
@@ -222,21 +220,16 @@ def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Tr
     def of(name: str) -> Any:
         return arrays.get(name, getattr(q, name))
 
-    isl, osl, ratio = nominal_lengths(of("isl"), of("osl"), of("length_ratio"))
-    shared: dict[str, Any] = {}
-    if sharing.shares(q):
-        if {"isl", "osl", "length_ratio"} & set(arrays):
-            raise InvalidValue("shared prefixes need equal lengths: give one isl and one osl")
-        isl, shared["sharing"] = sharing.nominal(q, isl, osl, float(ratio))
+    longest = sharing.nominal(q, of("isl"), of("osl"), of("length_ratio"))
     users = of("concurrency")
     if q.burst_start and q.requests and users is not None:
         users = np.minimum(users, q.requests)  # each sends at most one of so few requests
     return Traffic(
-        isl=prompt_tokens(resolved.model, isl),
-        osl=osl,
+        isl=prompt_tokens(resolved.model, longest.isl),
+        osl=longest.osl,
         concurrency=np.broadcast_to(users, loads) if q.kind == "concurrency" else None,
         rate_per_s=np.broadcast_to(of("rate"), loads) if q.kind == "rate" else None,
-        length_ratio=ratio,
+        length_ratio=longest.length_ratio,
         waves=_waves(q, users),
         stream_interval=of("stream_interval"),
         recv_interval=of("recv_interval"),
@@ -244,7 +237,7 @@ def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Tr
         max_num_seqs=of("max_num_seqs"),
         max_num_batched_tokens=of("max_num_batched_tokens"),
         spill=cast(What, q.offload) or None,
-        **shared,
+        sharing=longest.sharing,
     )
 
 
@@ -264,7 +257,6 @@ def columns(
     others: Sequence[str] = OTHERS,
     *,
     closed: bool,
-    beyond: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Figures of every load as columns [loads].
 
@@ -274,10 +266,9 @@ def columns(
 
     closed: whether the loads are numbers of open requests; otherwise arrivals set the throughput
     that is sustained, so both ends equal it, and what an overloaded deployment serves has no
-    interval.  beyond: properties of the loads that no measured run had; with any, no figure is
-    validated.
+    interval.
     """
-    of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
+    of = evidence(resolved, result)
     known = intervals.of_load(resolved.system, resolved.engine, of, result.novelty)
     seconds = {name: _column(result, name) for name in latencies}
     timed = intervals.beside(seconds, known, intervals.bounds_of_load(result))
@@ -310,15 +301,13 @@ def _of_tiers(result: ServingEstimate) -> dict[str, Array]:
     return {f"{name}_hit_share": one for name, one in {"device": device, **shares}.items()}
 
 
-def figures_of(
-    resolved: Resolved, result: ServingEstimate, *, closed: bool, beyond: Sequence[str] = ()
-) -> dict[str, Any]:
+def figures_of(resolved: Resolved, result: ServingEstimate, *, closed: bool) -> dict[str, Any]:
     """All figures of every load as columns [loads]: `columns`, devices, bounds, cost, memory.
 
     Cost and energy are computed when they are read: of a model that generates nothing, those of the
-    tokens that it reads.  closed, beyond: see `columns`.
+    tokens that it reads.  closed: see `columns`.
     """
-    figures = columns(resolved, result, closed=closed, beyond=beyond)
+    figures = columns(resolved, result, closed=closed)
 
     @cache
     def costs() -> dict[str, Any]:
@@ -344,14 +333,12 @@ def table(
     result: ServingEstimate,
     load: str,
     values: Array,
-    beyond: Sequence[str] = (),
 ) -> Table:
     """One row per load, as `ridgeline serve` prints them: the load, the figures, a message.
 
-    load: "concurrency" or "rate".  values: of the load, [loads].  beyond: see `columns`.
+    load: "concurrency" or "rate".  values: of the load, [loads].
     """
-    of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
-    figures = figures_of(resolved, result, closed=load == "concurrency", beyond=beyond)
+    figures = figures_of(resolved, result, closed=load == "concurrency")
     priced = {
         "model": resolved.model.name,
         "system": resolved.system.slug,
@@ -359,15 +346,25 @@ def table(
         "devices": figures["devices"],
         load: np.asarray(values, dtype=float),
         **figures,
-        "message": partial(_messages, resolved, result, load, values, of),
+        "message": partial(sentences, resolved, result, load, values),
     }
     return Table(of_kind(resolved.model, priced), len(result.status))
 
 
-def _messages(
-    resolved: Resolved, result: ServingEstimate, load: str, values: Array, of: Evidence
+def evidence(resolved: Resolved, result: ServingEstimate) -> Evidence:
+    """What of the loads of a question was measured."""
+    beyond = sharing.unmeasured(resolved.scenario)
+    return comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
+
+
+def sentences(
+    resolved: Resolved, result: ServingEstimate, load: str, values: Array
 ) -> NDArray[np.object_]:
-    """The sentences of every row; in a closed loop also why users wait, [rows]."""
+    """The sentences of every row; in a closed loop also why users wait, [rows].
+
+    load, values: see `table`.
+    """
+    of = evidence(resolved, result)
     said = messages(resolved, result, [*resolved.notes, basis(resolved)], of)
     if load != "concurrency":
         return said

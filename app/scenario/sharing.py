@@ -1,20 +1,20 @@
 """What the requests of a question share: cached prefixes, turns, several answers."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from app.question.groups import SHARED
 from app.question.parameters import in_group
-from app.question.question import STANDARD, Question
+from app.question.question import STANDARD, Question, nominal_lengths
 from app.question.validity import tiers_of
 from app.scenario.scenario import Resolved
 from genz_core.errors import InvalidValue
 from genz_core.models.adapters import Adapters, adapted_model
 from genz_core.models.speculative import SpeculativeModel
-from genz_core.serving.sharing import Sharing
-from genz_core.types import Array
+from genz_core.serving.sharing import ALONE, Sharing
+from genz_core.types import Array, Num
 
 #: Parameters that describe what requests share.
 FIELDS = tuple(
@@ -33,41 +33,62 @@ def branches(question: Question) -> int:
     return max(question.samples, question.beams)
 
 
-def nominal(
-    question: Question, isl: float, osl: float, length_ratio: float
-) -> tuple[float, Sharing]:
-    """Mean prompt for nominal lengths, and what its requests share.
+@dataclass(frozen=True, slots=True)
+class Nominal:
+    """The longest lengths of a load, numbers or arrays [loads], and what its requests share.
+
+    isl: of a prompt, including what is found in the cache; the mean over the turns of a session.
+    length_ratio: shortest over longest length; lengths are uniform in between.  before: mean tokens
+    of the conversation before a turn, which are among those that are found.
+    """
+
+    isl: Num
+    osl: Num
+    length_ratio: Num
+    sharing: Sharing
+    before: Num = 0.0
+
+
+def nominal(question: Question, isl: Num, osl: Num, length_ratio: Num | None) -> Nominal:
+    """The nominal lengths of a load, and what its requests share.
 
     A turn reads its new tokens; the earlier conversation is found in the cache.  All turns are
     equally frequent.  The very first request, which finds nothing, is ignored.
 
-    isl, osl: nominal, the longest.  length_ratio: shortest over nominal length; lengths are uniform
-    in between.
+    isl, osl, length_ratio: as given, see `nominal_lengths`; numbers or arrays [loads].
     """
-    real = (1.0 + length_ratio) / 2.0
-    before = float(np.mean(histories(question, isl, osl)))
-    found = before + question.shared_tokens / real
+    longest, answer, ratio = nominal_lengths(isl, osl, length_ratio)
+    if not shares(question):
+        return Nominal(longest, answer, ratio, ALONE)
+    before = histories(question, longest, answer, longest / isl).mean(axis=0)[()]
+    found = before + question.shared_tokens / ((1.0 + ratio) / 2.0)
     sharing = Sharing(
-        cached_tokens=found + question.prefix_hits * isl,
+        cached_tokens=found + question.prefix_hits * longest,
         shared_tokens=float(question.shared_tokens),
         branches=branches(question),
         kept=question.samples,
         from_host=question.prefix_tier == "host",
     )
-    new = isl + (question.turns - 1) / question.turns * (_added(question, isl) - isl)
-    return float(new + found), sharing
+    later = (question.turns - 1) / question.turns
+    new = longest + later * (added(question, longest, longest / isl) - longest)
+    return Nominal(new + found, answer, ratio, sharing, before)
 
 
-def histories(question: Question, isl: float, osl: float) -> Array:
-    """Tokens of the conversation before each turn of a session, [turns]; lengths as given."""
+def histories(question: Question, isl: Num, osl: Num, scale: Num = 1.0) -> Array:
+    """Tokens of the conversation before each turn of a session, [turns], or [turns, loads].
+
+    isl, osl: numbers or arrays [loads].  scale: of these, over the lengths as given.
+    """
     before = np.arange(question.turns, dtype=float)
-    first = np.where(before > 0, isl - _added(question, isl), 0.0)
-    return np.asarray(before * (_added(question, isl) + osl) + first)
+    isl, osl = np.broadcast_arrays(isl, osl)
+    more = added(question, isl, scale)
+    first = np.multiply.outer(before > 0, isl - more)
+    return np.asarray(np.multiply.outer(before, more + osl) + first)
 
 
-def _added(question: Question, isl: float) -> float:
-    """Prompt tokens that a later turn adds, on the same scale as `isl`."""
-    return isl * question.turn_isl / question.isl if question.turn_isl else isl
+def added(question: Question, isl: Num, scale: Num = 1.0) -> Num:
+    """Prompt tokens that a later turn adds, on the scale of `isl`, see `histories`."""
+    return question.turn_isl * scale if question.turn_isl else isl
 
 
 def adapters(question: Question) -> Adapters | None:

@@ -21,7 +21,7 @@ from genz_core.models.speculative import Speculation, SpeculativeModel, speculat
 from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.options import Options
 from genz_core.steps.step_estimate import StepEstimate
-from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
+from genz_core.types import Array, Group, Num, Parallelism, Places, Step, Workload
 from genz_core.workload import decode_step, mixed
 
 
@@ -60,7 +60,8 @@ class ServingPool:
 class Transfer:
     """The transfer of a prompt's cache to a decode worker.
 
-    bytes_per_s: of a device's link, in one direction.  latency_s: added for each prompt.
+    bytes_per_s: of a device's link, in one direction.  latency_s: added for each prompt.  Numbers,
+    or arrays [configs].
     layer_wise: each layer's cache is sent while later layers are computed (Mooncake,
     arXiv:2407.00079, section 5.2); when the prompt is read, only the last layer's cache and any
     backlog of the link remain.
@@ -69,17 +70,26 @@ class Transfer:
     streams from both pools shows it at once ("prefill").
     """
 
-    bytes_per_s: float
-    latency_s: float = 0.0
+    bytes_per_s: Num
+    latency_s: Num = 0.0
     layer_wise: bool = False
     shown_by: Literal["prefill", "decode"] = "prefill"
 
     def __post_init__(self) -> None:
-        if not self.bytes_per_s > 0 or not self.latency_s >= 0:
+        rate, latency = np.min(self.bytes_per_s), np.min(self.latency_s)
+        if not rate > 0 or not latency >= 0:
             raise InvalidValue(
-                f"transfer with {self.bytes_per_s:g} bytes/s and a latency of {self.latency_s:g} "
-                "s: give a bandwidth above 0 and a latency of at least 0"
+                f"transfer with {rate:g} bytes/s and a latency of {latency:g} s: give a bandwidth "
+                "above 0 and a latency of at least 0"
             )
+
+    def of_configs(self, at: Places, size: int) -> Transfer:
+        """The transfer of some of `size` configurations."""
+        rate, latency = (
+            np.broadcast_to(np.asarray(one, dtype=float), (size,))[at]
+            for one in (self.bytes_per_s, self.latency_s)
+        )
+        return replace(self, bytes_per_s=rate, latency_s=latency)
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,13 +182,14 @@ class _Asked:
         limit = _of(self.traffic.max_num_seqs, self.size)[at]
         writers = decode_workers(writer, second, isl, osl, steps, self.traffic.sharing, limit)
         tokens, pool = np.full(at.size, isl), replace(self.decode, parallelism=second)
-        busy = self.disaggregation.busy_s(pool, tokens)
+        way = self.disaggregation.transfer.of_configs(at, self.size)
+        busy = replace(self.disaggregation, transfer=way).busy_s(pool, tokens)
         places = np.arange(at.size)
         which = Combinations(
             places, places,
             np.full(at.size, float(self.disaggregation.prefill.workers)),
             np.full(at.size, float(self.decode.workers)),
-            busy, self.disaggregation.transfer.latency_s,
+            busy, way.latency_s,
         )  # fmt: skip
         engine = writer.engine
         streamed = (_of(self.traffic.stream_interval, self.size)[at] - 1.0) * engine.held_share
@@ -196,7 +197,7 @@ class _Asked:
             waves=_of(self.traffic.waves, self.size)[at],
             late_steps=streamed,
             look_every=_of(self.traffic.recv_interval, self.size)[at],
-            shown_by=self.disaggregation.transfer.shown_by,
+            shown_by=way.shown_by,
         )
         amount: dict[str, Any] = (
             {"concurrency": _of(self.traffic.concurrency, self.size)[at]}

@@ -51,5 +51,5 @@ def prefill_pool(
         raise OutOfMemory(f"prefill pool: {error}") from None
     tokens = np.unique(np.concatenate([[1.0], nodes(requests.input_tokens.max(), 2**0.25)]))
     busy_s = Curve(tokens, disaggregation.busy_s(decode, tokens))
-    way = HandOver(busy_s, transfer.latency_s, transfer.shown_by)
+    way = HandOver(busy_s, float(transfer.latency_s), transfer.shown_by)
     return Pool.of(made, prefill.workers, router("least_loaded"), way)
