@@ -200,7 +200,7 @@ def test_a_doubling_range():
         ({"tp": 0}, "whole number"),
         ({"tp": "many"}, "whole number"),
         ({"tp": []}, "one value or a list"),
-        ({"batch": 1, "rate": 2}, "one of them"),
+        ({"batch": 1, "rate": 2}, "give one of batch, concurrency or rate"),
         ({"isl": {"from": 1, "to": 5, "step": 0}}, "not a range"),
         ({"isl": {"from": 1, "until": 5}}, "is not a range"),
         ({"isl": {"from": 1, "to": 10**7, "step": 1}}, "is not a range"),
