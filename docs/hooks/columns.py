@@ -13,13 +13,13 @@ _HEAD = """# Result columns
 
 {made}A result's columns have the same names in the command line's `--json` and CSV, in files, in
 Python, over REST and MCP; pages show the title. A name ends in its unit, and units are SI. "lower"
-and "higher" say which values are better. Columns that end in `_low` and `_high`, or have it before
-their unit, are the ends of an 80 % interval; they are empty where a figure is not validated.
+and "higher" say which values are better. Columns with `_low` or `_high` at the end or before the
+unit are the ends of an 80 % interval; they are empty where a figure is not validated.
 
-The last column names the verbs that give a column for the example questions that are asked while
-this site is built; "points" is `ridgeline estimate --points FILE --output FILE`. Which columns an
-answer has also depends on the question: `encoder_s` needs a model with an encoder, a percentile a
-simulation. `ask` gives those of the verb that it chooses, `guard` those of `compare`.
+The last column names the verbs whose answers to the example questions of this site contain the
+column; "points" is `ridgeline estimate --points FILE --output FILE`. The columns of an answer also
+depend on the question: `encoder_s` needs a model with an encoder, a percentile needs a simulation.
+`ask` gives the columns of the verb that it chooses, `guard` those of `compare`.
 
 """
 _LLAMA, _ENCODER = "meta-llama/Llama-3.1-8B", "BAAI/bge-large-en-v1.5"

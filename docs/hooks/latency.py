@@ -10,15 +10,15 @@ _HEAD = """# Latency models
 
 {made}Each operator of a model has a **bound** (physics) and an **expected** time (a kernel). The
 expected time is a formula of its class with constants that were fitted on measured kernels of
-the device; where nothing was measured, typical ones stand in, and the tier says so. Every constant
+the device. Devices without measurements use typical constants, as the tier shows. Every constant
 has a physical range, and no expected time lies below the bound. `ridgeline systems SYSTEM` prints
-the constants of a device; [How a number is made](how-a-number-is-made.md) follows one product
-through them, [Accuracy](accuracy.md) says how far off they are, [What is not
+the constants of a device. [How a number is made](how-a-number-is-made.md) follows one product
+through the formulas, [Accuracy](accuracy.md) shows their errors, and [What is not
 modelled](not-modelled.md) what they leave out.
 
 p_norm(p, a, b, ...) = (a^p + b^p + ...)^(1/p): the sum at p = 1, the largest as p grows. `overlap`
-is such a p, and is fitted. A `launch` is the time of the smallest kernel; within the graphs of an
-engine its kernels' floor takes its place.
+is such a p, and is fitted. `launch` is the time of the smallest kernel; in the graphs of an engine
+it is replaced by the engine's kernel floor.
 
 """
 

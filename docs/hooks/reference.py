@@ -96,9 +96,9 @@ def commands_page() -> str:
     rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in MEANINGS.items())
     parts = [
         f"# Commands\n\n{_MADE}## Exit codes\n\n| code | meaning |\n|---|---|\n{rows}\n"
-        "A server that a signal ends has the code of the signal, as a shell states it 130 for "
-        "Ctrl-C and 143 for SIGTERM; `ridgeline app` becomes Streamlit and has Streamlit's codes, "
-        "1 for Ctrl-C.\n\n"
+        "A server that is ended by a signal exits with the code of that signal in a shell: 130 for "
+        "Ctrl-C, 143 for SIGTERM. `ridgeline app` becomes Streamlit and has Streamlit's codes, 1 "
+        "for Ctrl-C.\n\n"
     ]
     for words, command in commands():
         if not words or command.hidden:
@@ -146,11 +146,13 @@ def points_page() -> str:
     said = {name: one.help for name, one in PARAMETERS.items()} | _COLUMNS
     rows = "".join(f"| `{name}` | {_cell(_prose(said[name]))} |\n" for name in KNOWN)
     return (
-        "# Points file\n\n" + _MADE + "A CSV, a configuration a row, for `ridgeline estimate "
+        "# Points file\n\n"
+        + _MADE
+        + "A CSV with one configuration per row, for `ridgeline estimate "
         "--points FILE --output FILE`. Each row has `model`, `system`, `isl`, `osl` and one of "
-        "`batch`, `concurrency` and `rate`; an empty cell is the default. Other parameters beside "
-        "`--points` are refused. Columns that are not "
-        "listed are kept and named.\n\n| column | meaning |\n|---|---|\n" + rows
+        "`batch`, `concurrency` and `rate`; an empty cell is the default. Other parameters next "
+        "to `--points` are refused. Columns that are not listed are kept, and a note names them."
+        "\n\n| column | meaning |\n|---|---|\n" + rows
     )
 
 
@@ -166,8 +168,8 @@ def run_files_page() -> str:
     )
     return (
         "# Run files\n\n" + _MADE + "`ridgeline runs start --file run.yaml`, or fields and presets "
-        "on the line: `ridgeline runs start model=qwen2.5-0.5b run.batch=4`. What they make "
-        "together: `--print-config`.\n\n## Presets\n\n| group | presets |\n|---|---|\n"
+        "on the line: `ridgeline runs start model=qwen2.5-0.5b run.batch=4`. `--print-config` "
+        "prints the resulting run file.\n\n## Presets\n\n| group | presets |\n|---|---|\n"
         + rows + "\n## Fields and their defaults\n\n```yaml\n" + base + "```\n"
     )  # fmt: skip
 
