@@ -10,6 +10,9 @@ import numpy as np
 from genz_core.errors import InvalidValue
 from genz_core.types import Array, Num
 
+#: Relative precision of `least_factor`.
+_PRECISION = 0.01
+
 
 def elasticity(less: Num, more: Num, factor: float) -> Array:
     """d ln(figure) / d ln(resource) between a resource divided and multiplied by a factor.
@@ -32,27 +35,24 @@ def elasticity(less: Num, more: Num, factor: float) -> Array:
         return np.asarray(np.log(ratio) / (2.0 * math.log(factor)))
 
 
-def least_factor(
-    meets: Callable[[float], bool], most: float, least: float | None = None, precision: float = 0.01
-) -> float | None:
+def least_factor(meets: Callable[[float], bool], most: float) -> float | None:
     """The smallest factor on a resource at which a condition is met; None if even `most` fails.
 
     meets: whether a factor meets the condition.  If a larger factor may fail where a smaller one
-    meets it, the answer meets it but need not be the smallest.  least: start of the search, 1 /
-    most by default; it is returned if it already meets the condition.  precision: relative
-    precision of the answer.
+    meets it, the answer meets it but need not be the smallest.  The search starts at 1 / most,
+    which is returned if it already meets the condition; the answer is exact to `_PRECISION`.
 
     Raises:
         InvalidValue: most is not above 1.
     """
     if not most > 1.0:
         raise InvalidValue(f"most = {most:g}: give a factor above 1")
-    low, high = least or 1.0 / most, most
+    low, high = 1.0 / most, most
     if not meets(high):
         return None
     if meets(low):
         return low
-    while high / low > 1.0 + precision:
+    while high / low > 1.0 + _PRECISION:
         middle = math.sqrt(low * high)
         if meets(middle):
             high = middle

@@ -185,10 +185,9 @@ def _round(value: float, digits: int = _SIGNIFICANT_DIGITS) -> float:
 
 @dataclass(slots=True)
 class _Pool:
-    """Parameter sets of one class and format from several profiles, each with a weight."""
+    """Parameter sets of one class and format from several profiles."""
 
     sets: list[Parameters] = field(default_factory=list)
-    weights: list[float] = field(default_factory=list)
     fits: list[Fit] = field(default_factory=list)
 
     def fit(self, tier: Tier, spread: Mapping[str, float]) -> Fit:
@@ -202,26 +201,17 @@ class _Pool:
         )
 
 
-def combine(
-    profiles: Sequence[FittedProfile], name: str, tier: Tier, *, by_family: bool = False
-) -> FittedProfile:
-    """The typical profile of several: geometric means of their constants.
+def combine(profiles: Sequence[FittedProfile], name: str, tier: Tier) -> FittedProfile:
+    """The typical profile of several devices: geometric means of their constants.
 
-    The spread of each constant (standard deviation of its logarithm, over families or devices) is
-    stored as the width of its prior in few-shot calibration.
-
-    Args:
-        name, tier: of the result.
-        by_family: each family counts once, whatever its number of measured devices; otherwise each
-            device does.
+    The spread of each constant (standard deviation of its logarithm over the devices) is stored as
+    the width of its prior in few-shot calibration.  name, tier: of the result.
     """
     pools: dict[tuple[str, str], _Pool] = {}
     for profile in profiles:
-        members = sum(other.family == profile.family for other in profiles)
         for key, parameters in profile.parameters.items():
             pool = pools.setdefault(key, _Pool())
             pool.sets.append(parameters)
-            pool.weights.append(1.0 / members if by_family else 1.0)
             pool.fits.append(profile.fits[key])
     combined = {key: _average(pool) for key, pool in pools.items()}
     fits = {key: pool.fit(tier, combined[key][1]) for key, pool in pools.items()}
@@ -240,14 +230,12 @@ _LEAST_SPREAD = 0.20
 
 
 def _average(pool: _Pool) -> tuple[Parameters, dict[str, float]]:
-    """Weighted geometric means of a pool's constants, and the spread of each."""
-    weights = np.asarray(pool.weights) / np.sum(pool.weights)
+    """Geometric means of a pool's constants, and the spread of each."""
     kind, means, spread = type(pool.sets[0]), {}, {}
     for constant in describe(kind):
         values = np.array([getattr(entry, constant.name) for entry in pool.sets])
         logs = np.log(np.maximum(values, max(constant.low, 1e-12)))
-        mean = float(weights @ logs)
-        deviation = math.sqrt(max(float(weights @ (logs - mean) ** 2), 0.0))
+        mean, deviation = float(logs.mean()), float(logs.std())
         floor = constant.low if constant.low == 0.0 and math.exp(mean) < 1e-11 else None
         means[constant.name] = (
             floor if floor is not None else min(max(math.exp(mean), constant.low), constant.high)
@@ -256,7 +244,7 @@ def _average(pool: _Pool) -> tuple[Parameters, dict[str, float]]:
     return kind(**means), spread
 
 
-def layered(name: str, layers: Sequence[FittedProfile], note: str = "") -> LatencyProfile:
+def layered(name: str, layers: Sequence[FittedProfile]) -> LatencyProfile:
     """A profile merged from layers: each class and format comes from the first layer that has it.
 
     Its tier is that of the first layer.
@@ -269,4 +257,4 @@ def layered(name: str, layers: Sequence[FittedProfile], note: str = "") -> Laten
                 parameters[operator][fmt] = values
                 fits[f"{operator}.{fmt}"] = layer.fits[operator, fmt]
     tier = next(iter(layers[0].fits.values())).tier
-    return LatencyProfile(name, tier, parameters, fits, note)
+    return LatencyProfile(name, tier, parameters, fits)

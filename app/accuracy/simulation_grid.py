@@ -110,9 +110,9 @@ def cases(
     return list(itertools.islice(_drawn(seed, loops, pools), count))
 
 
-def with_pools(count: int, seed: int = 1) -> list[Case]:
+def with_pools(count: int) -> list[Case]:
     """`cases`, plus a quarter as many with a prefill pool."""
-    return [*cases(count, seed), *cases(max(count // _PART, 1), seed, pools=True)]
+    return [*cases(count), *cases(max(count // _PART, 1), pools=True)]
 
 
 def _drawn(seed: int, loops: Sequence[str], pools: bool) -> Iterator[Case]:

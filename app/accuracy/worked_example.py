@@ -100,16 +100,16 @@ class WorkedExample:
         return f"{self.price.constants.operator}.{self.price.constants.fmt}"
 
 
-def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample:
-    """The details of the operator in row `row` of a priced step, for configuration `config`."""
-    op, pricer = step.op(row, config), Pricer(step.system, step.engine)
-    price = step.explain(row, config)
+def work_through(step: StepEstimate, row: int) -> WorkedExample:
+    """The details of the operator in row `row` of a priced step, for its first configuration."""
+    op, pricer = step.op(row), Pricer(step.system, step.engine)
+    price = step.explain(row)
     return WorkedExample(
         op=op,
-        dims=_sizes(op, step.node_weights, config),
+        dims=_sizes(op, step.node_weights),
         price=price,
-        flops=float(step.flops[row, config]),
-        bytes=float(step.bytes[row, config]),
+        flops=float(step.flops[row, 0]),
+        bytes=float(step.bytes[row, 0]),
         message_bytes=float(np.mean(np.asarray(op.message_bytes, dtype=float))),
         memory_bytes_per_s=step.system.memory_bytes_per_s,
         peak_flops_per_s=step.system.peak(price.arithmetic),
@@ -119,12 +119,12 @@ def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample
     )
 
 
-def _sizes(op: Op, weights: Array | None, config: int) -> dict[str, float]:
+def _sizes(op: Op, weights: Array | None) -> dict[str, float]:
     """Mean sizes of an operator over the contexts of a decode or the chunks of a prompt.
 
     The rows of a matrix product are summed over all chunks.
     """
-    each = np.ones(1) if weights is None else weights[:, config]
+    each = np.ones(1) if weights is None else weights[:, 0]
     sizes = {
         name: float((np.broadcast_to(np.ravel(value), each.shape) * each).sum() / each.sum())
         for name, value in op.dims.items()

@@ -20,6 +20,9 @@ from app.answers.columns import COLUMNS
 from genz_core.common.cells import spreadsheet_cell
 from genz_core.workload import WITH_TIMES
 
+#: Digits of a number in text and Markdown.
+_DIGITS = 4
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -118,8 +121,8 @@ class TableFormat(StrEnum):
     json = "json"
 
 
-def render(rows: Rows, form: TableFormat, *, digits: int = 4, once: bool = False) -> str:
-    """Rows in a format; JSON and CSV have full precision, text and Markdown `digits` digits.
+def render(rows: Rows, form: TableFormat, *, once: bool = False) -> str:
+    """Rows in a format; JSON and CSV have full precision, text and Markdown `_DIGITS`.
 
     In text and Markdown, an interval is one cell.  once: there, a line above the table has the
     columns that are equal in all of several rows.
@@ -132,10 +135,10 @@ def render(rows: Rows, form: TableFormat, *, digits: int = 4, once: bool = False
     if once and len(rows) > 1:
         same = {name: value for name, value in rows[0].items() if _is_constant(rows, name)}
         rows = [{name: row[name] for name in row if name not in same} for row in rows]
-        said = ", ".join(f"{name} {_cell(value, digits)}".rstrip() for name, value in same.items())
+        said = ", ".join(f"{name} {_cell(value)}".rstrip() for name, value in same.items())
         above = f"in all rows: {said}\n\n" if said else ""
     header = list(rows[0]) if rows else []
-    cells = [[_cell(row.get(name), digits) for name in header] for row in rows]
+    cells = [[_cell(row.get(name)) for name in header] for row in rows]
     if form is TableFormat.markdown:
         from profilers.report_text import markdown_table
 
@@ -233,11 +236,11 @@ def _aligned(header: list[str], cells: list[list[str]]) -> str:
     return "\n".join(line(values) for values in [header, *cells])
 
 
-def _cell(value: Any, digits: int) -> str:
+def _cell(value: Any) -> str:
     if value is None or value != value:
         return ""
     if isinstance(value, float):
-        return f"{value:.{digits}g}" if abs(value) < 1e6 else f"{value:.{digits}e}"
+        return f"{value:.{_DIGITS}g}" if abs(value) < 1e6 else f"{value:.{_DIGITS}e}"
     if isinstance(value, (list, tuple)):
         return ", ".join(str(item) for item in value)
     return str(value)

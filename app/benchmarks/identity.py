@@ -42,7 +42,7 @@ def of_run(one: Deployment) -> tuple[Known, ...]:
             held = sorted({*one.resolved.model.precision.weights.values()})
             found.append(Known(field, " and ".join(held), "certain", "the checkpoint's own"))
         elif field in _LIMITS and not priced:
-            found.append(_limit(one, field))
+            found.append(_limit(field))
         elif field in _DEGREES and not priced:
             continue
         elif priced not in (None, ""):
@@ -101,7 +101,7 @@ def _version(one: Deployment) -> Known:
     return Known("engine_version", "", "unknown", words, versions_of(engine))
 
 
-def _limit(one: Deployment, field: str) -> Known:
+def _limit(field: str) -> Known:
     words = "neither file, log nor reader states it; the server's default is priced"
     return Known(field, "", "unknown", words)
 

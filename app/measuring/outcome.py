@@ -79,10 +79,8 @@ class Outcome:
         return self.live is not None and self.live.out_of_memory
 
 
-def settings_of(config: RunConfig, trace_path: str = "") -> RunSettings:
+def settings_of(config: RunConfig) -> RunSettings:
     """The collector's settings for the model and workload of a run configuration.
-
-    trace_path: file for the profiler's trace, "" for none.
 
     Raises:
         InvalidValue: no model is named.  UnknownModel, UnknownSystem: none of that name.
@@ -105,7 +103,6 @@ def settings_of(config: RunConfig, trace_path: str = "") -> RunSettings:
         warmup=run.warmup,
         repeats=run.repeats,
         profile=config.torch_profiler.enable,
-        trace_path=trace_path,
         nvtx_modules=run.nvtx,
         activities=config.torch_profiler.activities,
         memory=config.torch_profiler.memory,

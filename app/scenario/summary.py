@@ -147,19 +147,21 @@ def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:
     return [row for row in rows if float(row["predicted_s"]) > 0.0]
 
 
-def step_sum(step: StepEstimate, config: int = 0) -> str:
-    """What a step's time is the sum of: "113 ms of operators + 4.5 ms of the host = 118 ms"."""
+def step_sum(step: StepEstimate) -> str:
+    """What the first configuration's time is the sum of: "113 ms of operators + 4.5 ms of the host
+    = 118 ms".
+    """
     terms = {
         "of operators": step.operators_s.sum(0), "of the host": step.host_s,
         "of waits in the pipeline": step.pipeline_s, "by measured runs": step.learned_s,
     }  # fmt: skip
     said = ""
     for words, seconds in terms.items():
-        value = float(np.broadcast_to(seconds, (step.configs,))[config])
-        if abs(value) >= _WORTH_A_TERM * float(step.total_s[config]):
+        value = float(np.broadcast_to(seconds, (step.configs,))[0])
+        if abs(value) >= _WORTH_A_TERM * float(step.total_s[0]):
             sign = "" if not said else " - " if value < 0 else " + "
             said += f"{sign}{quantities.seconds(abs(value))} {words}"
-    return f"{said} = {quantities.seconds(float(step.total_s[config]))}"
+    return f"{said} = {quantities.seconds(float(step.total_s[0]))}"
 
 
 def step_of(estimate: Estimate, phase: str) -> StepEstimate:

@@ -104,7 +104,7 @@ def choose(
             if space.targets
             else ("the best predicted setting")
         )
-        return Choice(_proposal(space, goal, at, z, 0.0, float(meets[at]), why))
+        return Choice(_proposal(goal, at, z, 0.0, float(meets[at]), why))
     best = space.sign * math.log(runs[number][1].value(space.goal))
     reach = float(np.max((gain + z * goal.deviation - best)[left & may_meet]))
     if reach <= math.log1p(within):
@@ -121,13 +121,11 @@ def choose(
         if score[at] > 0
         else "it is the most likely to be better"
     )
-    proposal = _proposal(space, goal, at, z, float(improvement[at]), float(meets[at]), why)
+    proposal = _proposal(goal, at, z, float(improvement[at]), float(meets[at]), why)
     return Choice(proposal, reach=math.expm1(reach))
 
 
-def _proposal(
-    space: Space, goal: Belief, at: int, z: float, gain: float, feasible: float, why: str
-) -> Proposal:
+def _proposal(goal: Belief, at: int, z: float, gain: float, feasible: float, why: str) -> Proposal:
     log, spread = float(goal.log[at]), z * float(goal.deviation[at])
     ends = math.exp(log - spread), math.exp(log + spread)
     return Proposal(at, math.exp(log), *ends, gain, feasible, why)

@@ -27,7 +27,7 @@ class Exporter:
         MeasurementError: prometheus-client is missing.  InvalidValue: the port is taken.
     """
 
-    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+    def __init__(self, port: int) -> None:
         if importlib.util.find_spec("prometheus_client") is None:
             raise MeasurementError(
                 f"the exporter needs prometheus-client; run: {pip_install('prometheus-client')}"
@@ -50,7 +50,9 @@ class Exporter:
             self._alarms.labels(cause)
         self._told = 0
         try:
-            self._server, self._thread = start_http_server(port, host, registry=self.registry)
+            self._server, self._thread = start_http_server(
+                port, "127.0.0.1", registry=self.registry
+            )
         except OSError as error:
             raise InvalidValue(
                 f"port {port} cannot be opened ({error.strerror}): give another with --export"

@@ -43,13 +43,13 @@ class Acceptance:
             )
 
     @classmethod
-    def of_rate(cls, rate: float, tokens: int, source: str = "stated") -> Acceptance:
+    def of_rate(cls, rate: float, tokens: int) -> Acceptance:
         """Every token is accepted with the same probability, given that those before it were
         accepted.
 
         Source: Leviathan et al. 2023, arXiv:2211.17192, section 3.1 (its alpha).
         """
-        return cls(tuple(float(rate) ** at for at in range(1, tokens + 1)), source)
+        return cls(tuple(float(rate) ** at for at in range(1, tokens + 1)), "stated")
 
     @classmethod
     def of_lengths(cls, lengths: Sequence[float], source: str = "stated") -> Acceptance:

@@ -98,10 +98,8 @@ def activation(
 
 
 @operator_kind("routing", "pointwise")
-def route(
-    name: str, tokens: Num, experts: Num, top_k: Num, types: Types = BF16, **where: Any
-) -> Op:
-    """Softmax or sigmoid over the router's logits, and selection of the top k."""
+def route(name: str, tokens: Num, experts: Num, types: Types = BF16, **where: Any) -> Op:
+    """Softmax or sigmoid over the router's logits, and selection of the largest."""
     return pointwise(name, "routing", tokens * experts, 6.0, types, writes=0.0, **where)
 
 

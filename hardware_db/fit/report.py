@@ -48,7 +48,7 @@ interval made without that device covers.
 
 
 def page(table: pd.DataFrame) -> str:
-    """The page as Markdown, from the table of `operator_validation`."""
+    """The page as Markdown, from a table of `validation_rows`."""
     held_out = table[table["split"] == "held-out shapes"]
     dropped = held_out[held_out["left_out"] > 0]
     left_out = ", ".join(

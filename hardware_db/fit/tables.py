@@ -231,7 +231,7 @@ def _moe(folder: Path) -> _Tables:
     """The gated grouped products; other engines only add formats that the first engine lacks."""
     tables = []
     for path in _load(folder, "moe", "moe_perf", _ENGINES):
-        raw = pd.read_parquet(_fullest(path, folder) if "trtllm" in path.parts else path)
+        raw = pd.read_parquet(_fullest(folder) if "trtllm" in path.parts else path)
         raw = raw[raw["moe_dtype"].isin(_FORMATS) & raw["distribution"].isin(_ROUTING)]
         raw = raw[~raw["kernel_source"].str.contains("min_latency|nongated|situ")]
         raw = raw[
@@ -262,7 +262,7 @@ def _mode(names: pd.Series) -> str:
     return str(names.mode().iloc[0])
 
 
-def _fullest(path: Path, folder: Path) -> Path:
+def _fullest(folder: Path) -> Path:
     """The version of TensorRT-LLM with the most rows, since the newest one only adds a few
     models.
     """

@@ -40,15 +40,11 @@ def validation_rows() -> list[dict[str, Any]]:
     ]
 
 
-def operator_validation() -> pd.DataFrame:
-    """`validation_rows` as a table."""
-    return pd.DataFrame(validation_rows())
-
-
 def summary(validation: pd.DataFrame) -> pd.DataFrame:
-    """Mean errors per operator and split, equal weight for series, draws of each averaged first.
+    """Mean errors of a table of `validation_rows` per operator and split.
 
-    Columns: operator, split, mape, median, p90, bias (fractions), series (their number).
+    Series have equal weight; the draws of each are averaged first.  Columns: operator, split, mape,
+    median, p90, bias (fractions), series (their number).
     """
     keys = ["operator", "split", "system", "fmt"]
     series = validation.groupby(keys, sort=False)[list(_ERRORS)].mean()

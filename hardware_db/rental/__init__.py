@@ -40,12 +40,6 @@ def instance_names() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def priced_systems() -> frozenset[str]:
-    """Slugs in the tables of prices and of instances."""
-    return frozenset({*_prices(), *_instances()})
-
-
-@cache
 def _sources() -> Mapping[str, Any]:
     text = (_FOLDER / "sources.yaml").read_text(encoding="utf-8")
     return yaml_document.parse(text, "rental/sources.yaml", ships=True)

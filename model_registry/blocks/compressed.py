@@ -27,7 +27,6 @@ from model_registry.spec import CompressedAttention
 @block_ops.register
 def compressed_block(mixer: CompressedAttention, frame: DeviceFrame) -> Ops:
     """Operators: projections, compressor, indexer, attention, grouped output projection."""
-    tp = number(frame.par.tp)
     heads = Heads(frame.part(mixer.heads), 1.0, mixer.head_dim, shared_kv=True)
     where = frame.at("attention")
     return (
@@ -37,7 +36,7 @@ def compressed_block(mixer: CompressedAttention, frame: DeviceFrame) -> Ops:
         *_indexer(mixer, frame),
         *_attentions(mixer, heads, frame),
         *context_exchange(heads.kv_width, heads.query * heads.values, frame),
-        *_output(mixer, frame, tp),
+        *_output(mixer, frame),
     )
 
 
@@ -170,7 +169,7 @@ def _as_plain(pairs: Num, new: Num) -> dict[str, Num]:
     }
 
 
-def _output(mixer: CompressedAttention, frame: DeviceFrame, tp: Num) -> Ops:
+def _output(mixer: CompressedAttention, frame: DeviceFrame) -> Ops:
     """Projections of each group of heads to its rank, then of all ranks to the model's width."""
     groups = frame.shared_heads(mixer.output_groups)
     inner = frame.part(mixer.heads) * mixer.head_dim / groups

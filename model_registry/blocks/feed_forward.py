@@ -145,7 +145,7 @@ def _router(block: Mixture, frame: DeviceFrame) -> Ops:
     logits = frame.linear("router", "router", choices, hidden, module="moe")
     small = block.router_bias * block.experts + block.router_norm * hidden
     small += block.expert_scale * block.experts
-    choice = route("route", frame.tokens, choices, block.top_k, frame.plain, **where)
+    choice = route("route", frame.tokens, choices, frame.plain, **where)
     return (with_small_weights(logits, float(small)) if small else logits, choice)
 
 

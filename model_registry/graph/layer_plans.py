@@ -106,16 +106,16 @@ def windows(config: Config, *, every: int = 0, first_full: int = 0) -> list[int]
     return [0 if (at + 1) % every == 0 or at < first_full else window for at in range(count)]
 
 
-def experts_at(config: Config, *, first_dense: int = 0, every: int = 1) -> list[bool]:
+def experts_at(config: Config, *, first_dense: int = 0) -> list[bool]:
     """Whether each layer has experts: all after the first ones, every n-th, or those in a list.
 
-    first_dense, every: defaults for a config that does not state them.
+    first_dense: number of first layers without, for a config that does not state it.
     """
     count = layer_count(config)
     first = config.integer("first_k_dense_replace", first_dense)
     if isinstance(config.value("moe_layer_freq"), list):
         return [bool(on) for on in config.pattern("moe_layer_freq", count, ())]
-    step = max(config.integer("moe_layer_freq", every), 1)
+    step = max(config.integer("moe_layer_freq", 1), 1)
     kinds = config.pattern("mlp_layer_types", count, ()) if "mlp_layer_types" in config else None
     if kinds is not None:
         return [kind in ("sparse", "moe") for kind in kinds]

@@ -108,8 +108,8 @@ def _scan(grouping: Grouping, module: str, work: list[DispatchedOp]) -> Iterable
 def _route(grouping: Grouping, module: str, work: list[DispatchedOp]) -> Iterable[ProgramCall]:
     choice = next((r for r in reversed(work) if r.operator == "topk"), work[-1])
     scores = choice.inputs[0] if choice.operator == "topk" else choice.outputs[0]
-    sizes = {"experts": float(scores.shape[-1]), "top_k": float(choice.outputs[0].shape[-1])}
-    yield ProgramCall("route", "route", module, "router", sizes=sizes)
+    experts = float(scores.shape[-1])
+    yield ProgramCall("route", "route", module, "router", sizes={"experts": experts})
 
 
 def _around_attention(

@@ -189,7 +189,7 @@ def _activation(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
 
 
 def _route(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
-    sizes = (_rows(frame, call), call.size("experts"), call.size("top_k"))
+    sizes = (_rows(frame, call), call.size("experts"))
     yield operators.route(call.name, *sizes, frame.plain, **_where(frame, call))
 
 

@@ -158,16 +158,14 @@ def trace(
     return TracedModel(label, program, precision, _context(plain))
 
 
-def is_kept(config: Mapping[str, Any], without: Collection[str] = ()) -> bool:
+def is_kept(config: Mapping[str, Any]) -> bool:
     """Whether `trace` finds the program of a config on disk.
 
     Raises:
         InvalidValue: a config that does not describe a model.
     """
-    return (
-        program_cache.read_program(program_cache.program_key(checked_config(config), without))
-        is not None
-    )
+    stored = program_cache.program_key(checked_config(config), ())
+    return program_cache.read_program(stored) is not None
 
 
 def _program(plain: dict[str, Any], without: Collection[str]) -> Program:

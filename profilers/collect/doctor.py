@@ -101,13 +101,12 @@ def _torch() -> Check:
     return Check("torch", "ok", f"{torch.__version__} ({build})", enables)
 
 
-def _package(name: str, enables: str, extra: str = "profile") -> Callable[[], Check]:
+def _package(name: str, enables: str) -> Callable[[], Check]:
     def check() -> Check:
         try:
             return Check(name, "ok", importlib.metadata.version(name), enables)
         except importlib.metadata.PackageNotFoundError:
-            advice = pip_install_extra(extra)
-            return Check(name, "missing", "", enables, advice)
+            return Check(name, "missing", "", enables, pip_install_extra("profile"))
 
     return check
 

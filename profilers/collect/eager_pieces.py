@@ -11,6 +11,7 @@ from genz_core.engine import EagerFacts
 from profilers.collect.bench import Bench
 from profilers.collect.clock import Clock
 
+_REPEATS = 41
 _WEIGHT_BYTES = 4 * 2**20  # bytes that a product of the host benchmark reads through the caches
 
 
@@ -56,7 +57,7 @@ def _settle_allocator(bench: Bench) -> None:
     del block
 
 
-def _host_s(bench: Bench, clock: Clock, layers: int, repeats: int = 41) -> float:
+def _host_s(bench: Bench, clock: Clock, layers: int) -> float:
     """Median host time [s] of a decode step of a Llama so narrow that its kernels take almost no
     time.
 
@@ -81,7 +82,7 @@ def _host_s(bench: Bench, clock: Clock, layers: int, repeats: int = 41) -> float
     streaming_s = _stream_before_products(model, bench, clock) if bench.device.type == "cpu" else []
     token = torch.zeros(1, 1, dtype=torch.long, device=bench.device)
     cache, times = None, []
-    for _ in range(repeats + 3):
+    for _ in range(_REPEATS + 3):
         streaming_s.clear()
         start = clock.now()
         out = model(token, past_key_values=cache, use_cache=True)

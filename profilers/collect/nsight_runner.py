@@ -18,6 +18,8 @@ from profilers.collect.nsight import (
     shell_line,
 )
 
+#: Longest run of a program under Nsight.
+_TIMEOUT_S = 3600.0
 _WHERE = {
     "nsys": "Nsight Systems, developer.nvidia.com/nsight-systems",
     "ncu": "Nsight Compute, developer.nvidia.com/nsight-compute",
@@ -55,9 +57,7 @@ def refuse_missing(tool: str, argv: Sequence[str]) -> str:
     return path
 
 
-def run_nsys(
-    argv: Sequence[str], folder: Path, timeout_s: float = 3600.0, cancelled: Cancel = never
-) -> Captured:
+def run_nsys(argv: Sequence[str], folder: Path, cancelled: Cancel = never) -> Captured:
     """Run a command of `build_nsys_cmd`, then export statistics and the database.
 
     The folder keeps commands.json and a log a command.
@@ -68,7 +68,7 @@ def run_nsys(
         Cancelled: `cancelled` returned True.
     """
     base = _output_of(argv)
-    tool = _Folder(folder, "nsys", timeout_s, cancelled)
+    tool = _Folder(folder, "nsys", cancelled)
     tool.run("profile", argv)
     report = base.with_name(base.name + ".nsys-rep")
     tool.must_exist(report, "profile")
@@ -79,16 +79,14 @@ def run_nsys(
     return tool.captured(database)
 
 
-def run_ncu(
-    argv: Sequence[str], folder: Path, timeout_s: float = 3600.0, cancelled: Cancel = never
-) -> Captured:
+def run_ncu(argv: Sequence[str], folder: Path, cancelled: Cancel = never) -> Captured:
     """Run a command of `build_ncu_cmd`; if no kernel matched its NVTX range, again without it.
 
     Raises:
         MeasurementError, Cancelled: as `run_nsys`.
     """
     base = _output_of(argv)
-    tool = _Folder(folder, "ncu", timeout_s, cancelled)
+    tool = _Folder(folder, "ncu", cancelled)
     log = tool.run("profile", argv)
     report = base.with_name(base.name + ".ncu-rep")
     if not report.is_file() and "No kernels were profiled" in log:
@@ -108,7 +106,6 @@ class _Folder:
 
     path: Path
     tool: str
-    timeout_s: float
     cancelled: Cancel = never
     commands: tuple[tuple[str, ...], ...] = ()
 
@@ -120,7 +117,7 @@ class _Folder:
         self._keep_commands()
         log = self.path / f"{step}.log"
         code = programs.run(
-            [tool, *argv[1:]], log, f"{self.tool} {step}", self.timeout_s, self.cancelled
+            [tool, *argv[1:]], log, f"{self.tool} {step}", _TIMEOUT_S, self.cancelled
         )
         output = log.read_text(encoding="utf-8", errors="replace")
         if code != 0 and required:

@@ -166,15 +166,14 @@ def found_bars(shown: Events, found: NDArray[np.bool_], most: int = MAX_BARS) ->
     return pd.concat([table for table in (rest, hits) if len(table)] or [rest], ignore_index=True)
 
 
-def range_bars(
-    ranges: pd.DataFrame, span: Span | None = None, most: int = int(MAX_BARS * _RANGE_SHARE)
-) -> pd.DataFrame:
+def range_bars(ranges: pd.DataFrame, span: Span | None = None) -> pd.DataFrame:
     """The longest ranges of the outermost levels within a span: lane, start_s, duration_s, name."""
     timed = ranges.dropna(subset=["start_s", "duration_s"])
     depth = _depths(ranges)[timed.index.to_numpy(dtype=np.int64)] if len(timed) else []
     shown = timed.assign(depth=depth)
     if span is not None:
         shown = shown[overlaps(shown, span)]
+    most = int(MAX_BARS * _RANGE_SHARE)
     shown = shown[shown["depth"] < _RANGE_DEPTH].nlargest(most, "duration_s")
     return pd.DataFrame(
         {

@@ -49,9 +49,8 @@ class Request:
 class RequestRows:
     """Collects requests in bounded memory."""
 
-    def __init__(self, most: int = MOST_ROWS) -> None:
+    def __init__(self) -> None:
         self.count = self.failed = 0
-        self._most = most
         self._columns = {name: array("d") for name in REQUEST_COLUMNS if name != "ok"}
         self._ok = array("b")
         self._samples = {name: Samples() for name in (*_FIGURES, "itl_s")}
@@ -70,7 +69,7 @@ class RequestRows:
         if math.isfinite(start):
             self._first = min(self._first, start)
             self._last = max(self._last, start + (request.e2e_s or 0.0))
-        if self.count > self._most:
+        if self.count > MOST_ROWS:
             return
         self._columns["arrival_s"].append(start)
         for name, value in values.items():
@@ -104,7 +103,7 @@ class RequestRows:
 
     def table(self) -> pd.DataFrame | None:
         """One row per request; None where there are none, or more than the table may hold."""
-        if not 0 < self.count <= self._most:
+        if not 0 < self.count <= MOST_ROWS:
             return None
         frame = pd.DataFrame({name: np.array(column) for name, column in self._columns.items()})
         frame["ok"] = np.array(self._ok, dtype=bool)
@@ -159,9 +158,9 @@ class RequestRows:
 
     def notes(self) -> tuple[str, ...]:
         """Notes on how the figures were obtained."""
-        if self.count <= self._most:
+        if self.count <= MOST_ROWS:
             return ()
         return (
             f"of {self.count:,} requests the distributions are kept, not the rows: a table holds "
-            f"{self._most:,}",
+            f"{MOST_ROWS:,}",
         )

@@ -140,7 +140,7 @@ BUILDERS: Mapping[str, Callable[[Mapping[str, Any]], Op]] = {
     "rope": lambda d: op.rope("x", d["tokens"], d["heads"], d["heads"], 128),
     "activation": lambda d: op.gated_activation("x", d["tokens"], d["width"]),
     "residual": lambda d: op.residual("x", d["tokens"], d["width"]),
-    "routing": lambda d: op.route("x", d["tokens"], d["experts"], 4),
+    "routing": lambda d: op.route("x", d["tokens"], d["experts"]),
     "copy": lambda d: op.copy("x", d["read_bytes"], d["written_bytes"]),
     "embedding": lambda d: op.embedding("x", d["tokens"], 128256, d["width"]),
     "sampling": lambda d: op.sampling("x", d["sequences"], d["vocabulary"]),

@@ -1,6 +1,8 @@
+import math
 from dataclasses import asdict
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -15,7 +17,7 @@ from hardware_db.fit.report import page
 from hardware_db.intervals import validated_tier
 from hardware_db.profiles import FOLDER, load_profile, measured_profiles, residual_quantiles
 from hardware_db.profiles.typical import between, share_of_wide
-from hardware_db.profiles.validation import OPERATOR_SPLITS, operator_validation, summary
+from hardware_db.profiles.validation import OPERATOR_SPLITS, summary, validation_rows
 from tests.rules import for_every
 
 
@@ -81,10 +83,11 @@ def test_the_typical_profile_is_the_geometric_mean_and_keeps_the_spread():
         )
 
     pool = [measured("a", "f", 1e-6), measured("b", "f", 1e-6), measured("c", "g", 4e-6)]
-    by_family = profile_schema.combine(pool, "x", "default", by_family=True)
-    assert by_family.parameters["gemm", "bf16"].launch_s == pytest.approx(2e-6)
-    assert by_family.fits["gemm", "bf16"].spread["launch_s"] == pytest.approx(0.693, abs=1e-3)
-    assert by_family.fits["gemm", "bf16"].spread["overlap"] == 0.2
+    typical = profile_schema.combine(pool, "x", "default")
+    assert typical.parameters["gemm", "bf16"].launch_s == pytest.approx(1e-6 * 4 ** (1 / 3))
+    spread = typical.fits["gemm", "bf16"].spread
+    assert spread["launch_s"] == pytest.approx(math.log(4.0) * math.sqrt(2.0) / 3.0)
+    assert spread["overlap"] == 0.2
 
 
 def test_writing_and_reading_a_profile_gives_it_back(tmp_path):
@@ -209,7 +212,7 @@ def test_error_bars_widen_from_measured_to_sibling_to_default():
 
 
 def test_the_committed_validation_covers_every_class_and_split():
-    table = summary(operator_validation())
+    table = summary(pd.DataFrame(validation_rows()))
     splits = table.groupby("operator")["split"].agg(set)
     assert set(splits.index) == set(CLASSES)
     for operator in ("gemm", "prefill_attention", "decode_attention", "moe"):
@@ -218,7 +221,7 @@ def test_the_committed_validation_covers_every_class_and_split():
 
 @for_every(["gemm", "prefill_attention", "decode_attention", "moe"])
 def test_the_models_beat_the_roofline_and_every_bit_of_knowledge_helps(operator):
-    table = summary(operator_validation())
+    table = summary(pd.DataFrame(validation_rows()))
     error = table[table["operator"] == operator].set_index("split")["mape"]
     order = ["roofline", "unseen family", "+ 20 points", "+ 100 points", "held-out shapes"]
     assert list(error[order]) == sorted(error[order], reverse=True)
@@ -231,7 +234,9 @@ def test_error_bars_made_without_a_device_still_cover_it():
 
 
 def test_the_page_of_errors_is_the_one_that_the_committed_table_gives():
-    assert (FOLDER / "README.md").read_text(encoding="utf-8") == page(operator_validation())
+    assert (FOLDER / "README.md").read_text(encoding="utf-8") == page(
+        pd.DataFrame(validation_rows())
+    )
 
 
 def test_an_unmeasured_family_inherits_from_the_one_next_to_it_and_says_so():

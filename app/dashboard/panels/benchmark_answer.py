@@ -9,7 +9,7 @@ import streamlit as st
 from pandas.util import hash_pandas_object
 
 from app.benchmarks import calibration, history, identity, job_work, report
-from app.benchmarks.comparison import Comparison, Point, compare
+from app.benchmarks.comparison import Comparison, compare
 from app.benchmarks.deployment import Deployment, deployments
 from app.benchmarks.job_work import BenchmarkQuery
 from app.benchmarks.replay import can_replay
@@ -103,14 +103,14 @@ def well_tuned(comparison: Comparison) -> None:
         if points := report.reportable(comparison):
             point = one_of("Run", points, comparison.label, "tuned_run")
             if made := report.of_point(point):
-                st.markdown(here_and_best(point, made))
+                st.markdown(here_and_best(made))
                 show_time_report(made)
         panels.show_findings(comparison)
     with right:
         panels.show_curves(comparison)
 
 
-def here_and_best(point: Point, made: TimeReport) -> str:
+def here_and_best(made: TimeReport) -> str:
     """The position of a run, and of the best known run of its model, device and load, as Markdown.
 
     The time of a request is compared, using the parts in `made`.

@@ -239,7 +239,7 @@ class Recorder:
         self._last[row] = now
         self.ended += 1
 
-    def refused(self, row: int, now: float) -> None:
+    def refused(self, row: int) -> None:
         self._refused[row] = True
         self.ended += 1
 

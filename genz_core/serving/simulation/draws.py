@@ -12,6 +12,8 @@ from genz_core.models.acceptance import Acceptance
 from genz_core.serving.load_checks import whole_lengths
 from genz_core.types import Array
 
+_HOUR_S = 3600.0
+
 Generator = np.random.Generator
 
 
@@ -81,7 +83,6 @@ def hourly_arrivals(
     per_s: Array,
     burstiness: float,
     generator: Generator,
-    hour_s: float = 3600.0,
     *,
     one_day: bool = False,
 ) -> Array:
@@ -100,18 +101,18 @@ def hourly_arrivals(
     edges = (rates + np.roll(rates, 1)) / 2.0  # at the start of each hour
     values = np.column_stack([edges, rates]).ravel()
     halves = np.append((values[:-1] + values[1:]) / 2.0, (values[-1] + values[0]) / 2.0)
-    ends = np.concatenate([[0.0], np.cumsum(halves * hour_s / 2.0)])
+    ends = np.concatenate([[0.0], np.cumsum(halves * _HOUR_S / 2.0)])
     if one_day:
         events *= ends[-1] / events[-1]
     days, events = np.divmod(events[:count], ends[-1])
     at = np.minimum(np.searchsorted(ends, events, side="right") - 1, len(values) - 1)
     low, high = values[at], np.roll(values, -1)[at]
-    slope, area = (high - low) / (hour_s / 2.0), events - ends[at]
+    slope, area = (high - low) / (_HOUR_S / 2.0), events - ends[at]
     with np.errstate(invalid="ignore", divide="ignore"):
         root = np.sqrt(np.maximum(low**2 + 2.0 * slope * area, 0.0))
         inside = np.where(low + root > 0.0, 2.0 * area / (low + root), 0.0)
-    within = at * (hour_s / 2.0) + np.minimum(inside, hour_s / 2.0)
-    return np.asarray(within + days * len(rates) * hour_s)
+    within = at * (_HOUR_S / 2.0) + np.minimum(inside, _HOUR_S / 2.0)
+    return np.asarray(within + days * len(rates) * _HOUR_S)
 
 
 def decode_steps(tokens: Array, acceptance: Acceptance, generator: Generator) -> Array:

@@ -8,6 +8,10 @@ from typing import Literal
 
 from genz_core.serving.simulation.rank import Job, Rank
 
+#: Requests above the least loaded rank with which one may still be chosen for its prefix.
+#: Judgement.
+_EXCESS = 32
+
 Routing = Literal["round_robin", "least_loaded", "prefix"]
 #: Function called with a request, the ranks of equal deployments in turn (the first of each, then
 #: the second), and the number of deployments, which may change; returns the index of a rank.
@@ -58,15 +62,12 @@ class Prefix:
 
     Among ranks that hold equal amounts, the one with more in its cache is preferred.
 
-    A rank with more than `excess` requests above the least loaded is not chosen.
+    A rank with more than `_EXCESS` requests above the least loaded is not chosen.
     """
-
-    def __init__(self, excess: int = 32) -> None:
-        self._excess = excess
 
     def __call__(self, job: Job, ranks: Sequence[Rank], deployments: int) -> int:
         least = min(rank.load for rank in ranks)
-        near = [at for at, rank in enumerate(ranks) if rank.load <= least + self._excess]
+        near = [at for at, rank in enumerate(ranks) if rank.load <= least + _EXCESS]
         return min(near, key=lambda at: self._order(job, ranks[at]))
 
     @staticmethod

@@ -273,7 +273,7 @@ class Simulator:
         number, rank = homes.numbers[at], ranks[at]
         worker = self._pools[pool].workers[number]
         if rank.cache.prompt_bytes(job.length) > rank.cache.capacity:
-            self._record.refused(job.row, now)
+            self._record.refused(job.row)
             self._answered(now, job.row)
             return
         self._record.routed(job.row, self._place_of(number, at))

@@ -84,7 +84,7 @@ class RunningServer:
             return math.nan
 
 
-def write_model(folder: Path, config: Mapping[str, Any] = CONFIG, seed: int = 0) -> None:
+def write_model(folder: Path, config: Mapping[str, Any] = CONFIG) -> None:
     """Write a checkpoint of random weights with its tokenizer, and the config for Ridgeline.
 
     Raises:
@@ -95,7 +95,7 @@ def write_model(folder: Path, config: Mapping[str, Any] = CONFIG, seed: int = 0)
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import WhitespaceSplit
 
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     settings = RunSettings(config, dtype=str(config.get("dtype", "bfloat16")), device="cpu")
     model, _ = build(settings, torch.device("cpu"))
     model.save_pretrained(folder)

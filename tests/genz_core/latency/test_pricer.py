@@ -43,7 +43,7 @@ OF_TOKENS = {
     "rope": lambda n: op.rope("x", n, 32, 8, 128),
     "activation": lambda n: op.gated_activation("x", n, 14336),
     "residual": lambda n: op.residual("x", n, 4096),
-    "routing": lambda n: op.route("x", n, 64, 4),
+    "routing": lambda n: op.route("x", n, 64),
     "copy": lambda n: op.copy("x", n * 4096, n * 4096),
     "embedding": lambda n: op.embedding("x", n, 128256, 4096),
     "sampling": lambda n: op.sampling("x", n, 128256),
