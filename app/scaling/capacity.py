@@ -12,7 +12,8 @@ from app.question.question import Question
 from app.scenario.drafting import drafted
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import as_calibrated, served
-from app.simulation.run import one_replica, targets_of
+from app.simulation.closed_form import one_replica
+from app.simulation.run import targets_of
 from app.simulation.trace_file import Trace
 from genz_core.errors import InvalidValue
 from genz_core.types import Array

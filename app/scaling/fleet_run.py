@@ -19,7 +19,8 @@ from app.scenario.gate import refuse_meaningless_for
 from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import mean_device
 from app.simulation import offered_load
-from app.simulation.run import ClosedForm, scaled, targets_in_words, targets_of
+from app.simulation.closed_form import ClosedForm, options_of
+from app.simulation.run import targets_in_words, targets_of
 from app.simulation.trace_file import Trace
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.models.model_kinds import check_one_by_one
@@ -80,7 +81,7 @@ class Deployed:
         capacity = Capacity(resolved, drawn, draft)
         each = max(capacity.replicas(drawn.requests.arrival_s), 1)
         spread = replace(resolved, scenario=replace(question, replicas=each))
-        options, _ = scaled(ClosedForm(spread, drawn, draft))
+        options, _ = options_of(ClosedForm(spread, drawn, draft))
         return cls(resolved, drawn, options, drafts, capacity)
 
     @property

@@ -3,35 +3,28 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from app.question.groups import CACHE, POOL
-from app.question.parameters import in_group
-from app.question.question import STANDARD, Question
+from app.question.question import Question
 from app.scenario import cache_tiers, pools
-from app.scenario.drafting import drafted, speculation
+from app.scenario.drafting import speculation
 from app.scenario.gate import beyond_positions, context_complaint, longest
 from app.scenario.pools import Prefill, balance_sentence, matched
 from app.scenario.scenario import Resolved, basis
-from app.scenario.served_rows import kept_step_scale, served
 from app.scenario.setup import Setup, resolve_setup
 from app.simulation import offered_load
+from app.simulation.closed_form import ClosedForm, before_a_prompt_s, options_of
 from app.simulation.trace_file import Trace
 from app.wording import quantities
-from genz_core.common.memo import ByIdentity
 from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
-from genz_core.engine import NO_RECIPE
 from genz_core.errors import ContextTooLong
 from genz_core.models.model_kinds import check_one_by_one
 from genz_core.models.speculative import Speculation
-from genz_core.serving import ServingEstimate
 from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import Options, Simulation, simulate
-from genz_core.serving.traffic import after_first
 from genz_core.serving.whole_prompts import over_budget
 from genz_core.types import Array
 from hardware_db.recipes import StepScale
@@ -53,10 +46,6 @@ _WAVES = (
     "users that start together with equal requests are served in waves, so TTFT is that of a whole "
     "wave: leave out burst_start, or use length_ratio 0.8 as public benchmarks do"
 )
-_OPTIONS = (
-    "max_num_seqs", "max_num_batched_tokens", "kv_tokens", "prefix_caching", "recv_interval",
-    "batch_wait", "scheduler", "cache_writes",
-)  # fmt: skip
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -280,12 +269,12 @@ def run(
         if complaint := context_complaint(resolved.model, *lengths):
             raise ContextTooLong(complaint)
     form = ClosedForm(resolved, drawn, draft_model)
-    options, kept = scaled(form)
+    options, kept = options_of(form)
     kept_of_prefill, pool = None, None
     if prefill:
-        theirs, kept_of_prefill = scaled(ClosedForm(prefill.resolved, drawn, draft_model))
+        theirs, kept_of_prefill = options_of(ClosedForm(prefill.resolved, drawn, draft_model))
         told = bool(kept_of_prefill or question.step_scale)
-        wait_s = 0.0 if told else _before_a_prompt_s(prefill.resolved, drawn, draft_model)
+        wait_s = 0.0 if told else before_a_prompt_s(prefill.resolved, drawn, draft_model)
         # tiers of the workers that read prompts
         options = replace(options, wait_s=wait_s, tiers=())
         pool = prefill.disaggregation(theirs)
@@ -335,106 +324,3 @@ def run_setup(
     setup, question, objects = work
     resolved = resolve_setup(replace(setup, scenario=question))
     return setup, run(resolved, objects, progress, cancelled)
-
-
-# ------------------------------------------------------------------------------- the closed form
-
-
-_SERVED = ByIdentity[ServingEstimate](64)
-
-
-class ClosedForm:
-    """The closed form of one replica's load, priced on first use."""
-
-    def __init__(self, resolved: Resolved, drawn: Trace, draft_model: Any) -> None:
-        self.resolved = resolved
-        self._drawn = drawn
-        self._draft_model = draft_model
-
-    @cached_property
-    def served(self) -> ServingEstimate:
-        r, question = self.resolved, one_replica(self.resolved.scenario, self._drawn)
-        alone = replace(r, scenario=question)
-        parts = (r.model, r.system, r.engine, r.profile, self._draft_model)
-        # another draw of the arrivals is the same load
-        return _SERVED.get(lambda: served(drafted(alone, self._draft_model)), *parts,
-                           values=replace(question, seed=0))  # fmt: skip
-
-    def session_s(self, scale: float) -> float:
-        """Duration of a session [s], 0 if sessions never end.  scale: of the steps."""
-        q, found = self.resolved.scenario, self.served
-        osl = float(np.mean(self._drawn.requests.output_tokens))
-        later = after_first(found.tpot_s[0], osl)
-        request_s = float(found.ttft_s[0] + later) * scale / float(found.correction.steps[0])
-        turns, think_s = offered_load.mean_session(q)
-        session_s = request_s * turns + think_s * (turns - 1)
-        return session_s if math.isfinite(session_s) else 0.0
-
-
-def one_replica(question: Question, drawn: Trace) -> Question:
-    """The question for one replica without prefill pool, with a load that the closed form supports.
-
-    A ramp and a trace are replaced by their mean rate; recorded requests, lengths that are not
-    uniform and prompts that find no prefix by their mean lengths.
-    """
-    requests, replicas = drawn.requests, question.replicas
-    rate = (question.rate or 0.0) * question.turns
-    if question.trace or question.ramp_to or question.day:
-        span = float(np.ptp(requests.arrival_s))
-        rate = len(requests) / span if span else 0.0
-    users = max(int(question.concurrency or len(requests)) // replicas, 1)
-    load: dict[str, Any] = {
-        "trace": None, "ramp_to": 0.0, "ramp_s": 0.0, "burstiness": 1.0, "day": (),
-        "requests": None,
-    }  # fmt: skip
-    load |= {"concurrency": None if rate else users, "rate": rate / replicas or None}
-    plain = ("replicas", *in_group(POOL), *in_group(CACHE), "think_s", "think_spread", "sessions")
-    load |= {name: getattr(STANDARD, name) for name in plain}
-    alike = question.trace or question.lengths or question.length_spread or question.sessions
-    if alike or not question.prefix_caching:
-        load |= {"lengths": None, "length_spread": 0.0, "shared_tokens": 0, "turns": 1}
-        load |= {"turn_isl": 0}
-        load |= {"isl": _mean(requests.input_tokens), "osl": _mean(requests.output_tokens)}
-    return replace(question, **load)
-
-
-def _mean(tokens: Array) -> int:
-    return max(round(float(np.mean(tokens))), 1)
-
-
-def scaled(form: ClosedForm) -> tuple[Options, StepScale | None]:
-    """Engine options of a deployment including measured step corrections, and the user's
-    calibration, if one was used.
-    """
-    resolved, question = form.resolved, form.resolved.scenario
-    kept = None if question.step_scale else kept_step_scale(resolved)
-    below = cache_tiers.tiers(question, resolved.system)
-    told = Options(**{name: getattr(question, name) for name in _OPTIONS}, tiers=below)
-    if scale := question.step_scale or (kept.scale if kept else 0.0):
-        return replace(told, step_scale=scale), kept
-    return replace(told, **learned(form)), None
-
-
-def _before_a_prompt_s(prefill: Resolved, drawn: Trace, draft_model: Any) -> float:
-    """Wait of a single prompt before a prefill worker starts it [s].
-
-    It is the wait of the same server when it also decodes, as corrected by measured runs:
-    tokeniser, scheduler, network.  Waiting for other requests is simulated.
-    """
-    alone = replace(one_replica(prefill.scenario, drawn), concurrency=1, rate=None)
-    outside_s = float(served(drafted(replace(prefill, scenario=alone), draft_model)).outside_s[0])
-    return outside_s if math.isfinite(outside_s) else 0.0
-
-
-def learned(form: ClosedForm) -> dict[str, Any]:
-    """Step corrections from measured runs near this load, as in the closed form: `Options`."""
-    engine = form.resolved.engine
-    if engine.neighbours is None and engine.recipe == NO_RECIPE:
-        return {"step_scale": 1.0}
-    found = form.served
-    outside = float(found.outside_s[0])
-    return {
-        "step_scale": float(found.correction.steps[0]),
-        "prompt_scale": float(found.correction.prompts[0]),
-        "wait_s": outside if math.isfinite(outside) else 0.0,
-    }
