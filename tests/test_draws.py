@@ -41,7 +41,7 @@ def test_fewer_cases_than_values_have_no_value_twice(number: int):
         assert len({case[axis] for case in chosen}) == number
 
 
-def test_there_are_no_more_cases_than_there_are():
+def test_fewer_cases_than_requested_are_all_taken():
     assert turns([("a",), ("b",)], 5) == [0, 1] and turns([], 2) == []
 
 

@@ -129,7 +129,7 @@ def test_a_size_beyond_any_float_is_refused_by_name(model, system, field):
         genz_core.estimate(model, system, Workload(**{field: 10**400}))
 
 
-def test_what_may_be_nothing_is_not_less_than_nothing(model, system):
+def test_sizes_below_their_least_value_are_refused(model, system):
     with pytest.raises(InvalidValue, match="cached = -5"):
         genz_core.estimate(model, system, Workload(cached=-5))
     with pytest.raises(InvalidValue, match="micro_batches = -1"):

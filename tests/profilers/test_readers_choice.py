@@ -23,7 +23,7 @@ KINDS = {
 @pytest.mark.by_day(14)
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("ending", [".json", ".sqlite", ".csv", ".ncu-rep", ".nsys-rep", ""])
-def test_a_wrong_ending_changes_nothing(name, ending, report_path, tmp_path):
+def test_a_report_is_recognised_under_a_wrong_file_ending(name, ending, report_path, tmp_path):
     renamed = tmp_path / f"file{ending}"
     shutil.copyfile(report_path(name), renamed)
     assert profilers.read_report(renamed).format == KINDS[name]

@@ -48,7 +48,7 @@ def test_runs_are_asked_as_the_benchmark_ran_them():
 
 
 @pytest.mark.parametrize("drafts", ["", "0"])
-def test_no_drafts_are_drafts_of_none(drafts):
+def test_zero_or_missing_draft_tokens_mean_no_drafting(drafts):
     plain = dict(runs.asked(ROWS["d0002"]), requests="8", concurrency="8", mtp_tokens="")
     asked = points.simulate_row(plain | {"draft_tokens": drafts}, "")
     assert (

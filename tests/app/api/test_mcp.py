@@ -141,7 +141,7 @@ def test_other_names_typed_numbers_and_lists_in_texts_are_understood():
     assert rows == asked("estimate", model=MODEL, batch=[1, 8], tp=2, isl=2000)["rows"]
 
 
-def test_what_decides_is_short():
+def test_answers_of_deciding_verbs_are_short():
     account = asked("economics", model=MODEL, system="h100", concurrency=64, price=2.5)
     assert account and len(json.dumps(account)) < 8_000
     day = asked("scale", model=MODEL, system="h100", rate=4, requests=60)

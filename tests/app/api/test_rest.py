@@ -78,7 +78,7 @@ def test_a_plan_is_that_of_the_command_line(api):
         ("availability", {"system": "h100", "rate": 20, "requests": 100, "share": 90}),
     ],
 )
-def test_what_decides_is_that_of_the_command_line(api, verb, given):
+def test_deciding_verbs_answer_as_on_the_command_line(api, verb, given):
     answer = asked(api, verb, model=MODEL, **given)
     own = ["--no-kept-runs"] if verb == "economics" else []
     assert answer == json.loads(run(verb, MODEL, *options(given), *own, "--json"))

@@ -69,7 +69,7 @@ def test_uneven_experts_cost_the_same_everywhere(api: TestClient) -> None:
         ("routing", {**MOE, "ep": 1, "statistics": [[1] * 128]}, "ep of 2 or more"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(
+def test_invalid_studies_and_routings_are_refused_in_a_sentence(
     api: TestClient, path: str, body: Any, said: str
 ) -> None:
     answer = api.post(f"/{path}", json=body)

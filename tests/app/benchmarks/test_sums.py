@@ -41,7 +41,7 @@ def test_a_halved_tpot_teaches_nothing_on_the_command_line(own_data, ridgeline, 
     assert not (own_data / "recipes.csv").exists()
 
 
-def test_what_is_shown_names_the_sum_and_advises_nothing(answer, halved):
+def test_a_failed_sum_is_named_without_a_gap_or_a_cause(answer, halved):
     compared = answer("compare", halved)
     [run] = compared["runs"]
     [failed] = [one for one in run["checks"] if one["outcome"] == "failed" and SUM in one["name"]]

@@ -155,7 +155,9 @@ def test_a_sweep_prices_every_combination_and_its_frontier_is_a_part():
         (("validate", "weather"), "cannot validate"),
     ],
 )
-def test_what_cannot_be_is_one_sentence_and_exit_code_two(monkeypatch, capsys, arguments, sentence):
+def test_an_invalid_command_prints_one_sentence_and_exits_with_two(
+    monkeypatch, capsys, arguments, sentence
+):
     error = fail(monkeypatch, capsys, *arguments)
     assert sentence in error
     assert error.count("\n") == 1 and "Traceback" not in error

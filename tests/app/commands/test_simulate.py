@@ -111,14 +111,14 @@ def test_options_reach_the_engine(answer):
         (("--concurrency", 4, "--measured", "absent.json"), "absent.json: no such file"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(ridgeline, arguments, words):
+def test_invalid_simulations_are_refused_in_one_sentence(ridgeline, arguments, words):
     result = ridgeline("simulate", LLAMA, "--isl", 64, "--osl", 8, *arguments)
     assert result.exit_code != 0 and words in str(result.exception)
 
 
 def test_serve_takes_one_load(ridgeline):
     result = ridgeline("serve", LLAMA, "--trace", "t.csv", "--rate", 2)
-    assert "give concurrency, rate or trace, one of them" in str(result.exception)
+    assert "give one of concurrency, rate or trace" in str(result.exception)
 
 
 # ------------------------------------------------------------------------------- calibration

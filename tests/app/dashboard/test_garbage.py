@@ -35,7 +35,7 @@ def test_what_a_walk_of_everything_leaves_is_skipped_by_the_next():
     assert collected(survivors) == frozen > 10_000
 
 
-def test_what_was_made_since_is_skipped_after_a_long_collection(monkeypatch: pytest.MonkeyPatch):
+def test_objects_made_since_a_long_collection_are_skipped(monkeypatch: pytest.MonkeyPatch):
     survivors = garbage.Survivors()
     before = collected(survivors)
     survivors.rests_until_s = float("inf")

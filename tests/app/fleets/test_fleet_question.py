@@ -66,7 +66,7 @@ def test_a_model_takes_what_all_share_and_its_own_wins():
         ({**fleet(), "machines": [H100] * 51}, "51 entries; give at most 50"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_sentence(given, words):
+def test_invalid_fleets_are_refused_in_one_sentence(given, words):
     with pytest.raises(RidgelineError) as refused:
         fleet_question(given)
     assert words in str(refused.value) and "\n" not in str(refused.value)

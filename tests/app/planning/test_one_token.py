@@ -24,7 +24,7 @@ def test_an_answer_of_one_token_has_no_time_between_tokens(load):
     assert found.e2e_s == found.ttft_s > 0.0
 
 
-def test_nor_has_one_of_a_static_batch():
+def test_a_static_batch_of_one_output_token_has_no_tpot():
     found = ridgeline.estimate(MODEL, **LOAD | {"osl": [1, 64]})
     for name in ("tpot_s", "tpot_low_s", "bound_tpot_s"):
         one, more = getattr(found, name)

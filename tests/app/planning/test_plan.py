@@ -104,7 +104,7 @@ def test_a_value_and_a_limit_that_it_misses_are_written_apart():
         {"rate": 1, "top": 0},
     ],
 )
-def test_what_cannot_be_asked_is_refused(wrong):
+def test_invalid_plan_arguments_are_refused(wrong):
     with pytest.raises((InvalidValue, LookupError)):
         plan(MODEL, **{"systems": "h200", **wrong})
 

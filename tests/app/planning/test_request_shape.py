@@ -120,6 +120,6 @@ def test_the_command_takes_the_same_words():
         ({"offload": "disk"}, "weights, kv, experts"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(given, said):
+def test_invalid_request_shapes_are_refused_in_a_sentence(given, said):
     with pytest.raises(InvalidValue, match=said):
         plan(**given)

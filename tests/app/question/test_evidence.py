@@ -205,7 +205,7 @@ def test_rows_of_an_array_have_or_lack_their_interval_each():
         assert ("above 63,488 prompt tokens" in row["message"]) == (at == 2)
 
 
-def test_messages_of_many_are_those_of_each():
+def test_messages_of_many_configurations_are_those_of_each_alone():
     many = estimate(replace(BASE, batch=1), cp=np.array([1.0, 8.0]), isl=np.array([1e3, 1.2e5]))
     of = comparison.of_batch(many)
     assert of.messages(2).tolist() == [of.words(0), of.words(1)]

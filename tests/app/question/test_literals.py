@@ -31,7 +31,7 @@ def test_a_typed_number(text: str, number: float):
 
 
 @pytest.mark.parametrize("text", ["", "k", "10kk", "1,000", "0x10", "ten", "1 2", "nan", "inf"])
-def test_what_is_no_number(text: str):
+def test_a_text_that_is_not_a_number_is_refused(text: str):
     with pytest.raises(ValueError):
         literals.number(text)
 

@@ -56,7 +56,7 @@ def test_a_contradiction_is_refused_with_what_to_leave_out(given, words: str):
         {"lora_rank": 8, "lora_adapters": 4}, {"concurrency": 4, "burst_start": True},
     ],
 )  # fmt: skip
-def test_what_fits_together_passes(given):
+def test_compatible_parameters_are_accepted(given):
     refuse_contradictions(Question(**given))
 
 

@@ -131,7 +131,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_is_refused_in_a_sentence(name: str):
+def test_invalid_autoscaler_settings_are_refused_in_a_sentence(name: str):
     more, words = REFUSED[name]
     with pytest.raises(InvalidValue, match=words):
         scale(ask("scale", {**LOAD, "rate": 1.0, "requests": 10}), **extras("scale", **more))

@@ -84,7 +84,7 @@ def test_nothing_drafts_unless_asked():
         ({"speculation": "ngram", "draft_model": LLAMA}, "ngram needs no draft model"),
     ],
 )
-def test_what_cannot_be_asked_is_one_sentence(fields, words):
+def test_invalid_drafting_is_refused_in_one_sentence(fields, words):
     with pytest.raises(InvalidValue, match=words):
         drafts(**fields)
 

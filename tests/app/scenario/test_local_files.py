@@ -59,6 +59,6 @@ def test_the_python_module_takes_files(here: Path) -> None:
     assert ridgeline.estimate("config.json", system="card.yaml", isl=16, osl=4).status == "ok"
 
 
-def test_a_path_to_nothing_is_said_to_be_one() -> None:
+def test_a_path_without_a_file_is_refused_as_an_unknown_file() -> None:
     with pytest.raises(UnknownModel, match="unknown model file '/nowhere"):
         ridgeline.model("/nowhere/config.json")

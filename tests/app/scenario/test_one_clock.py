@@ -69,7 +69,7 @@ def test_the_interval_of_a_whole_request_follows_from_those_of_its_parts(scenari
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
-def test_so_does_that_of_a_request_under_load_and_of_the_throughput(scenario):
+def test_intervals_of_e2e_and_throughput_under_load_follow_from_those_of_ttft_and_tpot(scenario):
     resolved, users = resolve(replace(scenario, batch=1, concurrency=16)), np.array([16.0])
     served = served_rows.served(resolved)
     row = served_rows.table(resolved, served, "concurrency", users).row()

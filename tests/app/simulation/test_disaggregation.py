@@ -116,7 +116,7 @@ def test_rate_and_latency_of_the_way_may_be_stated(fields, bytes_per_s, latency_
         ({"prefill_system": "m4-10core"}, MissingSpec, "its links: none"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(fields, error, words):
+def test_invalid_prefill_pools_are_refused_in_one_sentence(fields, error, words):
     with pytest.raises(error, match=words):
         prefill(**fields)
 

@@ -28,7 +28,7 @@ def test_what_cannot_be_read_is_a_sentence():
     assert not app.exception and "target" in app.error[0].value
 
 
-def test_what_never_fits_is_said():
+def test_page_compare_says_when_nothing_fits():
     app = settled(opened("compare", model="meta-llama/Llama-3.1-405B", devices=1))
     assert not app.exception
     assert "nothing fits" in app.warning[0].value

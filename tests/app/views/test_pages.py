@@ -93,7 +93,7 @@ def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
 
 @pytest.mark.by_day(6)
 @pytest.mark.parametrize(("page", "kind"), ENDS)
-def test_what_cannot_be_is_a_sentence_instead_of_figures(page: str, kind: str):
+def test_a_scenario_that_cannot_run_shows_a_sentence_instead_of_figures(page: str, kind: str):
     query, words = REFUSED[kind]
     app = opened(page, **query, **PART.get(page, {}))
     assert not app.exception

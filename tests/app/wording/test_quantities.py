@@ -80,7 +80,7 @@ def test_what_limits_a_phase_names_the_largest_part_and_a_close_second():
     )
 
 
-def test_a_far_second_is_not_named():
+def test_a_second_limit_far_behind_the_first_is_not_named():
     assert "then" not in quantities.limits("Prefill", {"compute": 0.9, "memory": 0.1})
 
 

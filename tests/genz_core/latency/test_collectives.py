@@ -204,7 +204,7 @@ def test_a_large_message_takes_its_bytes_either_way():
     assert np.allclose(ring, tree, rtol=2e-3)
 
 
-def test_nobody_rings_over_a_rack():
+def test_groups_beyond_eight_behind_one_switch_add_the_steps_of_a_tree():
     """Behind one switch, every doubling beyond eight devices adds the steps of a tree."""
     of_eight, _ = by_hand("all_reduce", 1e4, 8, links=RACK)
     of_rack, _ = by_hand("all_reduce", 1e4, 64, links=RACK)

@@ -203,7 +203,7 @@ def test_the_terms_of_a_price_sum_to_it(operator, fmt, engine):
     assert all(np.all(term >= -1e-12 * price.seconds) for term in price.terms.values())
 
 
-def test_nothing_to_do_has_terms_of_zero():
+def test_an_operator_without_work_has_terms_of_zero():
     price = Pricer(SYSTEM, EngineProfile()).explain(operators.gemm("x", 0.0, 64.0, 64.0))
     assert all(np.all(term == 0) for term in price.terms.values())
 

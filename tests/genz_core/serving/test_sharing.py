@@ -194,7 +194,7 @@ def test_pools_read_less_of_a_prompt_that_is_found_and_write_every_answer():
     assert np.all(four.answers_per_s[-1] < one.answers_per_s[-1])
 
 
-def test_what_cannot_be_is_refused():
+def test_more_kept_than_sampled_outputs_are_refused():
     with pytest.raises(InvalidValue, match="branches"):
         Sharing(branches=2, kept=3)
     assert not Sharing() and Sharing(1.0) and Sharing(branches=2)

@@ -298,7 +298,7 @@ def test_a_wall_clock_is_judged_by_the_interval_of_whole_steps(estimate):
     assert (whole["low_s"], whole["high_s"], whole["inside"]) == (1.5 * total, 3 * total, True)
 
 
-def test_what_was_not_measured_lies_nowhere(estimate):
+def test_a_class_without_a_measurement_is_neither_inside_nor_outside_its_interval(estimate):
     run = measured_like(estimate)
     rows = run.operators[run.operators["class"] != "norm"]
     run = dataclasses.replace(run, operators=rows)

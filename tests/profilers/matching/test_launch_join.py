@@ -229,7 +229,7 @@ def test_a_range_around_several_steps_holds_the_program_as_often():
     assert set(joined.met.values()) == {2.0}, "layers of a step"
 
 
-def test_what_is_no_part_of_the_program_stays_alone():
+def test_a_launch_that_the_program_lacks_stays_unmatched():
     joined = join(launched("sampling", *LAYER, "sampling", *LAYER), PROGRAM, range(len(PROGRAM)))
     assert joined.operator.tolist() == [-1, *range(7), -1, *range(7)]
     assert joined.evidence[0] == "none"

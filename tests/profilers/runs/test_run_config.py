@@ -135,7 +135,7 @@ def test_the_inputs_of_a_run_kept_before_a_section_was_added_still_compose(tmp_p
         ("model.name.x=4", "no field 'model.name.x'"),
     ],
 )
-def test_what_cannot_be_is_said_with_what_is_near(override: str, sentence: str):
+def test_an_invalid_override_is_refused_with_close_matches(override: str, sentence: str):
     with pytest.raises(InvalidValue) as refused:
         compose([override])
     assert str(refused.value).startswith(sentence)

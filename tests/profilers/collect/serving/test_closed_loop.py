@@ -28,7 +28,7 @@ def serve(server, load, **more):
 
 
 @pytest.mark.parametrize("users", [1, 3])
-def test_so_many_requests_are_open_and_never_more(users):
+def test_no_more_requests_than_users_are_open(users):
     with serving(first_s=0.05) as server:
         served = serve(server, ClosedLoop(users, 12, osl=2))
     assert server.most_open == users
