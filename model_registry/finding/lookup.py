@@ -15,19 +15,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 from typing import Any, Literal
 
-from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownModel, UnknownPrecision
-from genz_core.precision import FORMATS, canonical
+from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownModel
 from model_registry.finding.catalog import ShippedModel, shipped_model, shipped_models
 from model_registry.finding.libraries import library_name
+from model_registry.finding.name_words import (
+    Tokens,
+    announced_formats,
+    tokens_of,
+    tokens_with_hyphens,
+    without_dates,
+    without_tuning,
+)
 from model_registry.finding.unshipped_models import reason_unshipped
 from model_registry.kinds import refuse_other_names
 
 Matched = Literal["name", "alias", "re-release", "fine-tune", "beginning"]
-Tokens = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,6 @@ class NameMatch:
         return self.model.id
 
 
-# ------------------------------------------------------------------------------- words
-
-
-_TUNING = frozenset(
-    {"hf", "instruct", "inst", "instruction", "chat", "it", "pt", "base"}
-    | {"sft", "dpo", "rlhf", "preview", "thinking"}
-)
 #: Remaining words that mean other layers, another head or another input than the base model has.
 _OTHER_ARCHITECTURE = frozenset(
     {"vl", "vlm", "vision", "visual", "llava", "video", "audio", "omni", "speech", "tts", "ocr"}
@@ -70,100 +69,8 @@ _OTHER_ARCHITECTURE = frozenset(
 _SIZE = re.compile(r"\d+(\.\d+)?[bm]|\d+x(\d+(\.\d+)?b)?|[ae]\d+(\.\d+)?b|\d+e")
 _NUMBER = re.compile(r"\d+(\.\d+)*")
 _VERSION = re.compile(r"v\d+(\.\d+)*")
-_DATE = re.compile(r"2[3-6](0[1-9]|1[0-2])|(0[1-9]|1[0-2])([0-2]\d|3[01])|20[2-3]\d(\d{4})?")
 #: Most other models that a note on a name lists.
 _MOST_OTHERS = 4
-_EDGE, _END = r"(?:^|(?<=[-_.:/ ]))", r"(?=$|[-_.:/ ])"
-
-
-@dataclass(frozen=True, slots=True)
-class _FormatMark:
-    """A pattern of a part of a name, and the checkpoint's formats that this part announces."""
-
-    pattern: str
-    weights: str = ""
-    kv: str = ""
-    activations: str = ""
-
-
-_MARKS = (
-    _FormatMark(r"(?:ud[-_])?(?P<gguf>i?q[1-8](?:_[a-z0-9]{1,3}){1,2})"),
-    _FormatMark(r"fp8[-_]?kv", "fp8", kv="fp8"),
-    _FormatMark(r"fp8[-_]block(?:wise)?|block[-_]fp8", "fp8_block"),
-    _FormatMark(r"w8a8[-_]fp8|fp8(?:[-_](?:dynamic|static|e4m3|pertensor))*", "fp8"),
-    _FormatMark(r"nvfp4(?:a16)?|fp4", "nvfp4"),
-    _FormatMark(r"mxfp4", "mxfp4"),
-    _FormatMark(r"(?:gptq[-_])?(?:int8[-_])?w8a8", "int8", activations="int8"),
-    _FormatMark(r"(?:gptq|bnb|mlx)[-_](?:int8|8[-_]?bit)|w8a16|int8|8[-_]?bit", "int8"),
-    _FormatMark(
-        r"(?:awq|gptq|bnb|mlx)(?:[-_](?:int4|4[-_]?bit))?|w4a16|int4|4[-_]?bit|nf4", "int4"
-    ),
-    _FormatMark(r"(?P<other>exl[23]|aqlm|hqq|[1-35-7](?:\.\d+)?[-_]?b(?:it|pw))"),
-    _FormatMark(r"bf16|bfloat16", "bf16"),
-    _FormatMark(r"fp16|float16|f16", "fp16"),
-    _FormatMark(
-        r"gguf|ggml|quantized|qat|unsloth|imatrix|i1|autoround|marlin|onnx|openvino|ov|gs?\d+|\d+g"
-    ),
-)
-#: Accounts whose FP8 checkpoints have a scale per 128 x 128 block.
-_BLOCK_FP8 = ("qwen", "zai-org", "deepseek-ai", "minimaxai", "stepfun-ai")
-
-
-def _announced_formats(name: str) -> tuple[str, dict[str, str]]:
-    """(the name without the parts that announce formats, {tensors: format} of those parts).
-
-    Raises:
-        UnknownPrecision: a quantisation that is not described.
-    """
-    account, _, rest = name.casefold().rpartition("/")
-    formats: dict[str, str] = {}
-    for mark in _MARKS:
-        match = re.search(f"{_EDGE}(?:{mark.pattern}){_END}", rest)
-        if not match:
-            continue
-        groups = match.groupdict()
-        if groups.get("other"):
-            raise UnknownPrecision("precision", groups["other"], FORMATS)
-        weights = canonical(groups["gguf"]) if groups.get("gguf") else mark.weights
-        marked = {"weights": weights, "kv": mark.kv, "activations": mark.activations}
-        formats = {**{key: value for key, value in marked.items() if value}, **formats}
-        rest = re.sub(f"{_EDGE}(?:{mark.pattern}){_END}", "", rest)
-    if account == "nvidia" and formats.get("weights") in ("fp8", "nvfp4"):
-        formats["kv"] = "fp8"  # ModelOpt's default on export
-    if account in _BLOCK_FP8 and formats.get("weights") == "fp8":
-        formats["weights"] = "fp8_block"
-    return (f"{account}/{rest}" if account else rest), formats
-
-
-@lru_cache(maxsize=4096)
-def _tokens(name: str) -> Tokens:
-    """`meta-llama/Meta-Llama-3_1-8B` -> ("llama", "3.1", "8b"); the account is left out."""
-    text = re.sub(r"(?<=\d)_(?=\d)", ".", name.casefold().rpartition("/")[2])
-    pieces: list[str] = []
-    for piece in re.split(r"[-_:/@\s]+", text):
-        word = re.fullmatch(r"([a-z]{2,})(\d+(?:\.\d+)*)", piece.strip("."))
-        pieces += word.groups() if word else [piece.strip(".")]
-    tokens = tuple(piece for piece in pieces if piece)
-    return tokens[1:] if tokens[:2] == ("meta", "llama") else tokens
-
-
-def _core(tokens: Tokens) -> Tokens:
-    """Without words of tuning: `instruct`, `chat`, `base`."""
-    return tuple(token for token in tokens if token not in _TUNING)
-
-
-def _undated(tokens: Tokens) -> Tokens:
-    """Without dates: `2507`, `0528`, `08-2024`."""
-    month = re.compile(r"0[1-9]|1[0-2]")
-    pairs = zip(tokens, (*tokens[1:], ""), strict=False)
-    return tuple(
-        token
-        for token, after in pairs
-        if not _DATE.fullmatch(token) and not (month.fullmatch(token) and _DATE.fullmatch(after))
-    )
-
-
-# ------------------------------------------------------------------------------- look-up
 
 
 def _add(index: dict[Tokens, list[ShippedModel]], key: Tokens, model: ShippedModel) -> None:
@@ -185,8 +92,8 @@ def _index() -> tuple[Mapping[Tokens, list[ShippedModel]], Mapping[Tokens, Any]]
     core: dict[Tokens, list[ShippedModel]] = {}
     for model in shipped_models().values():
         for name in (model.id, *model.aliases):
-            _add(full, _tokens(name), model)
-            _add(core, _core(_tokens(name)), model)
+            _add(full, tokens_of(name), model)
+            _add(core, without_tuning(tokens_of(name)), model)
     return full, core
 
 
@@ -209,29 +116,31 @@ def _unambiguous(models: Iterable[ShippedModel], account: str) -> ShippedModel |
 def _foreign(model: ShippedModel, account: str) -> bool:
     """Whether the model is a quantised re-publication by another account."""
     owner = model.id.casefold().partition("/")[0]
-    return owner != account and bool(_announced_formats(model.id)[1])
+    return owner != account and bool(announced_formats(model.id)[1])
 
 
 def _same_series(name: str) -> ShippedModel | None:
     """The model of the same series, size and date, whatever its tuning or account."""
     full, core = _index()
-    account, tokens = name.casefold().rpartition("/")[0], _tokens(name)
-    for index, key in ((full, tokens), (core, tokens), (core, _core(tokens))):
+    account, tokens = name.casefold().rpartition("/")[0], tokens_of(name)
+    for index, key in ((full, tokens), (core, tokens), (core, without_tuning(tokens))):
         model = _unambiguous(index.get(key, ()), account)
         if model:
             return model
-    return _dated(_core(tokens), account)
+    return _dated(without_tuning(tokens), account)
 
 
 def _dated(tokens: Tokens, account: str) -> ShippedModel | None:
     """The undated model of a dated name, or the only dated model of an undated name."""
     _, core = _index()
-    plain = _undated(tokens)
+    plain = without_dates(tokens)
     if plain != tokens:
         return _unambiguous(core.get(plain, ()), account)
     if not any(_SIZE.fullmatch(token) for token in tokens):
         return None
-    undated = (model for key, models in core.items() if _undated(key) == tokens for model in models)
+    undated = (
+        model for key, models in core.items() if without_dates(key) == tokens for model in models
+    )
     return _unambiguous(undated, account)
 
 
@@ -244,7 +153,7 @@ def _position(inner: Tokens, outer: Tokens) -> int:
 def _base_of(name: str) -> ShippedModel | None:
     """The model that a fine-tune names as its base: `Hermes-3-Llama-3.1-8B`."""
     _, core = _index()
-    tokens = _undated(_core(_tokens(name)))
+    tokens = without_dates(without_tuning(tokens_of(name)))
     best: Tokens = ()
     for key in core:
         sized = len(key) > 1 and any(_SIZE.fullmatch(token) for token in key)
@@ -335,12 +244,12 @@ def versions_of(name: str) -> list[str]:
     "llama 70b" leaves out the 3.3 of Llama-3.3-70B.  Of each version, the model with the shortest
     name; [] for a name that states a version, or that matches no model in this way.
     """
-    words = _core(_tokens(name.replace(" ", "-")))
+    words = without_tuning(tokens_of(name.replace(" ", "-")))
     if len(words) < 2 or not words[0].isalpha() or _NUMBER.fullmatch(words[1]):
         return []
     found: dict[tuple[int, ...], str] = {}
     for model in sorted(shipped_models().values(), key=lambda one: (len(one.id), one.id)):
-        tokens = _core(_tokens(model.id))
+        tokens = without_tuning(tokens_of(model.id))
         stated = next((token for token in tokens[1:2] if _NUMBER.fullmatch(token)), "")
         if stated and (tokens[0], *tokens[2:]) == words:
             found.setdefault(tuple(map(int, stated.split("."))), model.id)
@@ -361,8 +270,8 @@ def _originals(models: Iterable[ShippedModel]) -> list[str]:
 
 def _others(name: str, meant: ShippedModel) -> list[str]:
     """Models with another architecture than `meant` whose ids begin with the words of `name`."""
-    words = _tokens(name)
-    begun = [m for m in shipped_models().values() if _tokens(m.id)[: len(words)] == words]
+    words = tokens_of(name)
+    begun = [m for m in shipped_models().values() if tokens_of(m.id)[: len(words)] == words]
     others = _originals(
         model
         for model in begun
@@ -374,7 +283,7 @@ def _others(name: str, meant: ShippedModel) -> list[str]:
 def _beginning(name: str) -> list[str]:
     """Ids of the models with a name that begins with the words of `name`, of its account only."""
     account, _, rest = name.casefold().rpartition("/")
-    words = _tokens(rest)
+    words = tokens_of(rest)
     if not words:
         return []
     begun = (models for key, models in _index()[0].items() if key[: len(words)] == words)
@@ -384,17 +293,17 @@ def _beginning(name: str) -> list[str]:
 
 def _holding(name: str) -> list[str]:
     """Ids of the models whose names contain the words of `name`, for a name without an account."""
-    words = _tokens(name)
+    words = tokens_of(name)
     if not words or "/" in name:
         return []
-    held = (m for m in shipped_models().values() if _position(words, _tokens(m.id)) >= 0)
+    held = (m for m in shipped_models().values() if _position(words, tokens_of(m.id)) >= 0)
     return _originals(held)
 
 
 def _nearest_first(name: str, models: Iterable[str]) -> list[str]:
     """Ids that begin with the first word of `name` first, short ones before long ones."""
-    first = _tokens(name)[:1]
-    alike = {model: _tokens(model.rpartition("/")[2])[:1] == first for model in models}
+    first = tokens_of(name)[:1]
+    alike = {model: tokens_of(model.rpartition("/")[2])[:1] == first for model in models}
     return sorted(alike, key=lambda model: (not alike[model], len(model), model.casefold()))
 
 
@@ -414,10 +323,10 @@ def _found(name: str) -> NameMatch | None:
         return _match(name, model, "name" if plain else "alias", {})
     model = _same_series(name) or _hyphenated(name)
     if model:
-        same = any(read(name) == read(model.id) for read in (_tokens, _words))
+        same = any(read(name) == read(model.id) for read in (tokens_of, tokens_with_hyphens))
         bare = same and "/" not in name
         return _match(name, model, "name" if bare else "re-release", {})
-    stripped, formats = _announced_formats(name)
+    stripped, formats = announced_formats(name)
     model = _spelled().get(stripped.strip("-_.: ")) or _same_series(stripped)
     if model:
         return _match(name, model, "re-release", formats)
@@ -427,14 +336,9 @@ def _found(name: str) -> NameMatch | None:
     return None
 
 
-def _words(name: str) -> Tokens:
-    """The tokens of a name whose underscores do not stand for dots."""
-    return _tokens(name.replace("_", "-"))
-
-
 def _hyphenated(name: str) -> ShippedModel | None:
     """The model of a name whose underscores stand for hyphens: `Qwen3_235B_A22B`."""
-    models = _index()[0].get(_words(name), ()) if "_" in name else ()
+    models = _index()[0].get(tokens_with_hyphens(name), ()) if "_" in name else ()
     return _unambiguous(models, name.casefold().rpartition("/")[0])
 
 
