@@ -217,7 +217,7 @@ def _load(query: Query, q: Question, share: float, requests: int) -> dict[str, A
     named: dict[str, Any] = {"isl": max(q.isl - found, 1), "requests": requests, "router": router}
     if demand.is_closed(q):
         return {**alike, **named, "concurrency": max(round(demand.amount(q) * share), 1)}
-    return {**alike, **named, "rate": demand.amount(q) * share / q.turns}  # of sessions
+    return {**alike, **named, "rate": demand.amount(q) * share}
 
 
 def _limit(family: Family, row: Mapping[str, float]) -> dict[str, int]:

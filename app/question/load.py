@@ -24,8 +24,10 @@ class Load:
         limit="concurrency", array=True, label="Users",
     )  # fmt: skip
     rate: float | None = parameter(
-        "number", None, "Request rate: arrivals per second over the whole deployment.", unit="1/s",
-        above=True, most=1e9, array=True, aliases=("request_rate",),
+        "number", None,
+        "Request rate: arrivals per second over the whole deployment; of sessions with several "
+        "turns, every turn is a request.",
+        unit="1/s", above=True, most=1e9, array=True, aliases=("request_rate",),
     )  # fmt: skip
     trace: Any = parameter(
         "text", None, "Recorded requests: CSV or JSON lines, compressed or not.", names="trace",

@@ -70,7 +70,7 @@ def one_replica(question: Question, drawn: Trace) -> Question:
     uniform and prompts that find no prefix by their mean lengths.
     """
     requests, replicas = drawn.requests, question.replicas
-    rate = (question.rate or 0.0) * question.turns
+    rate = question.rate or 0.0
     if question.trace or question.ramp_to or question.day:
         span = float(np.ptp(requests.arrival_s))
         rate = len(requests) / span if span else 0.0

@@ -129,10 +129,10 @@ def _count(question: Question) -> int:
 
 
 def of_a_day(question: Question) -> int:
-    """Number of requests of a day whose busiest hour has the question's rate."""
-    shares = np.array(day_of(question))
-    sessions = float(question.rate or 0.0) * float(np.sum(shares / shares.max())) * 3600.0
-    return max(round(sessions), 1) * question.turns
+    """Number of requests of a day of whole sessions, whose busiest hour has the question's rate."""
+    shares, turns = np.array(day_of(question)), question.turns
+    requests = float(question.rate or 0.0) * float(np.sum(shares / shares.max())) * 3600.0
+    return max(round(requests / turns), 1) * turns
 
 
 def mean_session(question: Question) -> tuple[float, float]:
@@ -154,7 +154,7 @@ def _synthetic(question: Question, lengths: Any) -> Requests:
     if question.sessions:
         return _recorded(question, total, sizes, times)
     read, written = _lengths(question, lengths, total, sizes)
-    arrival = _arrivals(question, -(-total // question.turns), times)
+    arrival = _starts(question, -(-total // question.turns), times)
     if question.turns > 1:
         turn = np.arange(total) % question.turns
         later = turn > 0
@@ -181,7 +181,7 @@ def _recorded(question: Question, total: int, sizes: Generator, times: Generator
     """Requests of recorded sessions, drawn with replacement; the last session may be cut."""
     recorded = recorded_sessions.read(question.sessions)
     rows, turn = recorded.drawn(total, sizes)
-    arrival = _arrivals(question, int(np.sum(turn == 0)), times)
+    arrival = _starts(question, int(np.sum(turn == 0)), times)
     starts = np.where(turn == 0, arrival[np.cumsum(turn == 0) - 1], recorded.pause_s[rows])
     read, written = recorded.input_tokens[rows], recorded.output_tokens[rows]
     return _in_sessions(turn, starts, read, written, recorded.shared_tokens, RECORDED_BLOCK)
@@ -224,18 +224,21 @@ def _in_sessions(
     )
 
 
-def _arrivals(question: Question, count: int, generator: Generator) -> Array:
+def _starts(question: Question, count: int, generator: Generator) -> Array:
+    """When sessions start [s], each with its turns: the rate of a question is that of requests."""
     q = question
     if q.rate is None:
         return np.zeros(count)
+    turns = mean_session(q)[0]
+    rate = q.rate / turns
     if q.day:
         shares = np.array(day_of(q))
-        rates = q.rate * shares / shares.max()
+        rates = rate * shares / shares.max()
         whole = not q.requests
         return draws.hourly_arrivals(count, rates, q.burstiness, generator, one_day=whole)
     if q.ramp_to:
-        return draws.ramping_arrivals(count, q.rate, q.ramp_to, q.ramp_s, generator)
-    return draws.bursty_arrivals(count, q.rate, q.burstiness, generator)
+        return draws.ramping_arrivals(count, rate, q.ramp_to / turns, q.ramp_s, generator)
+    return draws.bursty_arrivals(count, rate, q.burstiness, generator)
 
 
 def _lengths(

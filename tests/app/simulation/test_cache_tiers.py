@@ -19,7 +19,7 @@ from hardware_db.tables import table
 LLAMA = "meta-llama/Llama-3.1-8B"
 #: Sessions whose histories outgrow the device: one turn a second and more.
 AGENTS = {
-    "model": LLAMA, "system": "h100", "rate": 0.6, "requests": 320, "isl": 6000, "turn_isl": 1000,
+    "model": LLAMA, "system": "h100", "rate": 2.4, "requests": 320, "isl": 6000, "turn_isl": 1000,
     "osl": 64, "turns": 4, "think_s": 20.0, "think_spread": 1.0,
 }  # fmt: skip
 TIERS = {"host_cache_gib": 60.0, "disk_cache_gib": 400.0}
@@ -117,8 +117,7 @@ def test_routers_are_compared_where_there_are_several_ranks():
 
 
 def test_the_closed_form_finds_what_a_simulation_does():
-    load = {**AGENTS, "rate": 0.6 * 4}  # of requests, in closed form
-    row = ridgeline.serve(**{k: v for k, v in load.items() if k != "requests"}, **TIERS).rows[0]
+    row = ridgeline.serve(**{k: v for k, v in AGENTS.items() if k != "requests"}, **TIERS).rows[0]
     named = ridgeline.simulate(**{**AGENTS, "requests": 900}, **TIERS).to_dict()
     for name in ("device", "host", "disk"):
         assert row[f"{name}_hit_share"] == pytest.approx(named[f"{name}_hit_share"], abs=0.08)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,23 @@ def test_a_rate_has_a_thousand_requests_that_come_as_often():
     requests = drawn(rate=5.0)
     assert len(requests) == 1000
     assert requests.arrival_s[-1] == pytest.approx(200.0, rel=0.1)
+
+
+@pytest.mark.parametrize("sessions", [{"turns": 4, "think_s": 9.0}, {"sessions": "coding_agent"}])
+def test_a_rate_counts_every_request_of_a_session(sessions: dict[str, Any]):
+    """Sessions start at the rate over their turns, as `serve` reads a rate."""
+    requests = drawn(rate=5.0, requests=40_000, **sessions)
+    starts = requests.arrival_s[requests.after < 0]
+    assert len(requests) / np.ptp(starts) == pytest.approx(5.0, rel=0.06)
+
+
+def test_a_ramp_and_a_day_count_every_request_of_a_session():
+    ramp = {"rate": 1.0, "ramp_to": 9.0, "ramp_s": 1000.0, "requests": 5000}
+    alone, turns = (drawn(**ramp, **more).arrival_s for more in ({}, {"turns": 4}))
+    assert turns[-4] == pytest.approx(alone[-1], rel=0.05)  # the last session's start
+    day = Question(rate=5.0, day=(0.5,) * 12 + (1.0,) * 12)
+    whole = offered_load.of_a_day(day)
+    assert offered_load.of_a_day(replace(day, turns=4)) == pytest.approx(whole, abs=4)
 
 
 def test_bursts_have_gaps_of_a_gamma_distribution():
