@@ -16,12 +16,13 @@ from genz_core.capacity.memory import max_batch, max_context
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Graph, Model, Op
+from genz_core.phases import decode, decode_step, mixed, prefill
 from genz_core.search import sweep
 from genz_core.serving import ServingEstimate, Traffic
 from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Group, Parallelism, Precision, Step, Workload
-from genz_core.workload import Estimate, decode, decode_step, estimate, mixed, prefill
+from genz_core.workload import Estimate, estimate
 
 if TYPE_CHECKING:
     from genz_core.serving import serve

@@ -1,4 +1,4 @@
-"""Estimates of a workload and of its steps: prefill, decode over the output, mixed batches.
+"""The estimate of a workload: its steps, its memory, and the figures derived from them.
 
 ttft_s   prefill of the batch, to the first token
 tpot_s   mean decode step over the output
@@ -9,7 +9,7 @@ An encoder only has the first; a diffusion model's steps are passes over prompt 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,22 +29,15 @@ from genz_core.measured_runs import SIZES
 from genz_core.models.diffusion import denoising
 from genz_core.models.model_kinds import generates
 from genz_core.models.speculative import steps_per_token
+from genz_core.phases import both_steps, outputs_of, prompts_of
 from genz_core.schedule import (
-    NODES,
-    WEIGHTS,
-    Batches,
-    as_batches,
-    context,
     least_s,
-    scheduled,
 )
-from genz_core.steps.step import price
 from genz_core.steps.step_correction import StepCorrection, least_scale, step_correction
 from genz_core.steps.step_estimate import StepEstimate
-from genz_core.symbolic.symbols import number
 from genz_core.systems import System
-from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
-from genz_core.validity import OnError, check, columns, raise_for_status, spread_out
+from genz_core.types import Array, Num, Parallelism, Workload
+from genz_core.validity import OnError, check, columns, raise_for_status
 
 OUT_OF_MEMORY = OutOfMemory.code
 CONTEXT_TOO_LONG = ContextTooLong.code
@@ -250,7 +243,7 @@ def estimate(
         workload = replace(workload, osl=1)
     deployed = deploy(model, system, engine)
     model, engine = deployed.model, deployed.engine
-    if spill is None and (alone := priced_alone(deployed, workload, parallelism, _phases)):
+    if spill is None and (alone := priced_alone(deployed, workload, parallelism, both_steps)):
         status = np.where(alone.memory.fits, "ok", OUT_OF_MEMORY)
         return _answered(deployed, workload, parallelism, alone, status, {}, None, on_error)
     checked = check(model, workload, parallelism)
@@ -259,7 +252,7 @@ def estimate(
     weighed = memory(model, system, load, split, engine, second=second)
     spilled = second and np.any(weighed.second_bytes > 0)
     over = placed(deployed.executed, weighed, load, split, engine) if spilled else None
-    first, later = _phases(replace(deployed, placement=over), load, split)
+    first, later = both_steps(replace(deployed, placement=over), load, split)
     moved = offload(weighed, system, spill, later) if spill else None
     if moved is not None and over is not None:
         moved = replace(moved, cache_bytes=over.far_kv_bytes)
@@ -329,106 +322,8 @@ def bounds(
         MissingSpec: the system states no peak or link that an operator needs.
     """
     deployed, split = deploy(model, system, engine), parallelism or Parallelism()
-    prompts, outputs = _prompts(model, workload, split), _outputs(model, workload, split)
+    prompts, outputs = prompts_of(model, workload, split), outputs_of(model, workload, split)
     return least_s(deployed, prompts), least_s(deployed, outputs)
-
-
-def prefill(
-    model: Model,
-    system: System,
-    workload: Workload,
-    parallelism: Parallelism | None = None,
-    engine: EngineProfile | None = None,
-) -> StepEstimate:
-    """Price the prefill of `batch` prompts of `isl` tokens, `cached` of them in a prefix cache.
-
-    Args:
-        workload, parallelism: numbers or arrays [configs] that can run, see `estimate`.
-        engine: the generic one by default.
-
-    Raises:
-        MissingSpec: the system states no peak or link that an operator needs; also raised by
-            the functions below.
-    """
-    deployed = deploy(model, system, engine)
-    return scheduled(deployed, _prompts(model, workload, parallelism or Parallelism()))
-
-
-def decode_step(
-    model: Model,
-    system: System,
-    batch: Num,
-    context: Num,
-    parallelism: Parallelism | None = None,
-    engine: EngineProfile | None = None,
-) -> StepEstimate:
-    """Price one decode step of `batch` sequences with `context` cached tokens each."""
-    split = parallelism or Parallelism()
-    batches = as_batches(batch, 1.0, context, split, follows=True)
-    return scheduled(deploy(model, system, engine), batches)
-
-
-def decode(
-    model: Model,
-    system: System,
-    workload: Workload,
-    parallelism: Parallelism | None = None,
-    engine: EngineProfile | None = None,
-) -> StepEstimate:
-    """Price the mean decode step over the output, at contexts isl ... isl + osl - 2.
-
-    The context is one more array axis: three nodes of a Gauss-Legendre rule, averaged.
-    """
-    deployed = deploy(model, system, engine)
-    return scheduled(deployed, _outputs(model, workload, parallelism or Parallelism()))
-
-
-def _phases(
-    deployed: Deployment, workload: Workload, parallelism: Parallelism
-) -> tuple[StepEstimate, StepEstimate]:
-    """`prefill` and `decode` of a workload."""
-    prompts = _prompts(deployed.model, workload, parallelism)
-    outputs = _outputs(deployed.model, workload, parallelism)
-    return scheduled(deployed, prompts), scheduled(deployed, outputs)
-
-
-def _prompts(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
-    """The prompts of a workload, partly in a prefix cache; for a diffusion model a pass over prompt
-    and answer.
-    """
-    isl, cached = np.asarray(workload.isl, dtype=float), workload.cached
-    fresh = isl - cached
-    if denoising(model):
-        fresh, cached = isl + workload.osl, 0.0
-    return as_batches(workload.batch, fresh, cached, parallelism, follows=False, prompt=isl)
-
-
-def _outputs(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
-    """Decode steps (or diffusion passes) at the nodes of the output, [nodes, configs]."""
-    sizes, split = spread_out(workload, parallelism)
-    isl, osl = sizes["isl"], sizes["osl"]
-    cached = number(context(isl, osl, NODES[:, None]))
-    new = np.ones_like(cached)
-    if denoising(model):
-        new, cached = np.broadcast_to(isl + osl, cached.shape), np.zeros_like(cached)
-    return Batches(sizes["batch"], new, cached, split, WEIGHTS, follows=True, prompt=isl)
-
-
-def mixed(
-    model: Model,
-    system: System,
-    queries: Sequence[Group],
-    parallelism: Parallelism | None = None,
-    engine: EngineProfile | None = None,
-) -> StepEstimate:
-    """Price a step of unequal queries, each with its cached and new tokens (chunked prefill).
-
-    All prompts share one attention kernel, see `genz_core.steps.shared_kernels`.
-    """
-    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    step = Step(tuple(queries))
-    graph = deployed.graph(step, parallelism)
-    return price(graph, step, system, parallelism, deployed.engine)
 
 
 def _among_runs(load: Workload, split: Parallelism) -> tuple[Array, Array]:

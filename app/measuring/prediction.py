@@ -18,10 +18,10 @@ from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
 from genz_core.errors import RidgelineError
 from genz_core.graphs import Model
+from genz_core.phases import decode_step, prefill
 from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Parallelism, Workload
-from genz_core.workload import decode_step, prefill
 from hardware_db.intervals import Interval
 from model_registry.finding.hub import hub_model
 from model_registry.finding.lookup import resolve_name

@@ -13,10 +13,10 @@ from app.scenario.scenario import Resolved, combined
 from app.scenario.summary import operator_rows, parts_of
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import checked_size
+from genz_core.phases import mixed
 from genz_core.steps.step_estimate import StepEstimate
 from genz_core.types import Group, Workload
 from genz_core.validity import check
-from genz_core.workload import mixed
 
 _GROUP = re.compile(r"(\d+)x(\d+)(?:@(\d+))?")
 _MOST_GROUPS = 64

@@ -10,9 +10,9 @@ import numpy as np
 
 from genz_core.alone.program_choice import step_seconds as one_step_seconds
 from genz_core.deployment import Deployment
+from genz_core.phases import decode, prefill
 from genz_core.types import Array, Num, Parallelism, Places, Workload
 from genz_core.validity import columns, split_of
-from genz_core.workload import decode, prefill
 
 _ONE: Places = np.zeros(1, dtype=np.intp)
 

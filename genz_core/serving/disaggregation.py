@@ -18,11 +18,11 @@ from genz_core.deployment import Deployment, deploy
 from genz_core.errors import InvalidValue
 from genz_core.models.acceptance import expected_steps
 from genz_core.models.speculative import Speculation, SpeculativeModel, speculative_model
+from genz_core.phases import decode_step, mixed
 from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.options import Options
 from genz_core.steps.step_estimate import StepEstimate
 from genz_core.types import Array, Group, Num, Parallelism, Places, Step, Workload
-from genz_core.workload import decode_step, mixed
 
 
 @dataclass(frozen=True, slots=True)

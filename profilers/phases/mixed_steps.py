@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from genz_core.phases import mixed
 from genz_core.types import Group
-from genz_core.workload import Estimate, mixed
+from genz_core.workload import Estimate
 from profilers.matching.predicted_step import Expected
 from profilers.phases.step_names import named_step
 from profilers.schema import Report

@@ -13,9 +13,9 @@ import genz_core
 import model_registry
 from genz_core.eager import KERNELS, Unfused, as_run, cpu_attention, eager_engine, under
 from genz_core.engine import EagerFacts, EngineProfile
+from genz_core.phases import decode_step, prefill
 from genz_core.systems import System
 from genz_core.types import Group, Parallelism, Step, Workload
-from genz_core.workload import decode_step, prefill
 
 FACTS = EagerFacts(4e-4, 2e-4, norm_passes=4.0, rope_passes=6.0, activation_passes=3.0)
 ONE = Parallelism()

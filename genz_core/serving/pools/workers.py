@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.deployment import Deployment
+from genz_core.phases import decode_step, mixed
 from genz_core.serving.kv_capacity import sequences_that_fit, usual_tokens
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.steps.step_correction import StepCorrection
 from genz_core.types import Array, Group, Mask, Num, Parallelism, Places, Step, Workload
 from genz_core.validity import columns, split_of
-from genz_core.workload import decode_step, mixed
 
 #: Numbers of sequences at which a decode worker is priced: judgement.
 _RUNNING = 48

@@ -13,8 +13,8 @@ from app.question.question import Question
 from app.scenario.scenario import Resolved, combined, estimate_resolved, resolve
 from app.scenario.served_rows import served
 from app.simulation.run import run
+from genz_core.phases import decode, prefill
 from genz_core.types import Workload
-from genz_core.workload import decode, prefill
 
 MODELS = {
     "meta-llama/Llama-3.1-8B": 2, "Qwen/Qwen3-32B": 2, "openai/gpt-oss-120b": 2,

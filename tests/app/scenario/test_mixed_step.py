@@ -13,8 +13,8 @@ from app.question.question import Question
 from app.scenario.mixed_step import parse_groups, price
 from app.scenario.scenario import resolve
 from genz_core.errors import InvalidValue
+from genz_core.phases import mixed
 from genz_core.types import Group
-from genz_core.workload import mixed
 
 SCENARIO = Question(model="meta-llama/Llama-3.1-8B", system="h100", engine="vllm")
 

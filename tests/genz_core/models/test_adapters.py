@@ -11,8 +11,8 @@ import hardware_db
 import model_registry
 from genz_core.capacity.memory import memory
 from genz_core.models.adapters import Adapters, adapted_model
+from genz_core.phases import decode_step
 from genz_core.types import Parallelism, Step, Workload
-from genz_core.workload import decode_step
 
 LLAMA = model_registry.load("meta-llama/Llama-3.1-8B")
 H100, ENGINE = hardware_db.load("h100-sxm5-80gb"), hardware_db.load_engine("vllm")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from genz_core.phases import decode, prefill
 from genz_core.serving import Traffic, serve
 from genz_core.types import Parallelism, Workload
-from genz_core.workload import decode, prefill
 from tests.draws import cases
 from tests.genz_core.serving.closed_loops import ENGINE, closed, loads, requests_per_s
 

@@ -14,13 +14,13 @@ from genz_core.capacity.memory import memory
 from genz_core.capacity.offload import offload
 from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue, MissingSpec
+from genz_core.phases import decode_step
 from genz_core.serving import Traffic, sequences_that_fit, serve
 from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.sharing import Sharing
 from genz_core.serving.simulation import Requests, draws, simulate
 from genz_core.types import Parallelism, Workload
-from genz_core.workload import decode_step
 
 LLAMA = model_registry.load("meta-llama/Llama-3.1-8B")
 H100, ENGINE = hardware_db.load("h100-sxm5-80gb"), hardware_db.load_engine("vllm")

@@ -9,10 +9,10 @@ import hardware_db
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.models.speculative import QueryTokens
+from genz_core.phases import mixed
 from genz_core.serving.model_times import ModelTimes
 from genz_core.serving.step_sizes import Sizes
 from genz_core.types import Group, Parallelism
-from genz_core.workload import mixed
 from tests.model_registry.shared_models import built
 
 DENSE, EXPERTS = "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
+from genz_core.phases import prefill
 from genz_core.serving import Traffic, serve
 from genz_core.serving.simulation import Options, RankWork, Requests, StepTime, draws, simulate
 from genz_core.serving.simulation.answers import percentiles
 from genz_core.serving.simulation.policies import Sglang, StaticBatch, TensorRtLlm, Vllm
 from genz_core.types import Parallelism, Workload
-from genz_core.workload import prefill
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 SCHEDULERS = {

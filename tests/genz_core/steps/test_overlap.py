@@ -21,9 +21,10 @@ from genz_core.latency import Pricer
 from genz_core.latency.topology import Exchange, tiers
 from genz_core.models.degrees import other_count, placed, stride_of
 from genz_core.operators import places_reached
+from genz_core.phases import decode_step
 from genz_core.steps.overlap import OVERLAPS
 from genz_core.types import Step
-from genz_core.workload import bounds, decode_step
+from genz_core.workload import bounds
 from tests.draws import cases
 
 DEEPSEEK = model_registry.load("deepseek-ai/DeepSeek-V3")

@@ -12,8 +12,8 @@ import genz_core
 import hardware_db
 import model_registry
 import profilers
+from genz_core.phases import mixed
 from genz_core.types import Group, Workload
-from genz_core.workload import mixed
 from profilers.comparison.compare import compare
 from profilers.phases.mixed_steps import expected_mixed, ragged_batch
 
