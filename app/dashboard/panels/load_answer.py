@@ -146,7 +146,7 @@ def _caption(setup: Setup, row: Mapping[str, Any], bounds: Sequence[Target], mos
             missed = _first_missed(setup, bounds, most.name)
             said.append(page_text("most by the median", most=most, missed=missed))
         else:
-            said.append(f"**{most.words}** is the most that meet the targets.")
+            said.append(f"**{most.words}** is the highest load that meets the targets.")
         if beyond:
             said.append("For percentiles above the median see part Simulate.")
     ranged = any(isfinite(row[end]) for name in ("ttft_s", "tpot_s") for end in ends(name))

@@ -68,10 +68,10 @@ class Worker:
     """Ranks in lock-step, see the module docstring.
 
     recv_interval: decode steps between two looks of the scheduler at new requests.
-    batch_wait: decode steps after which new prompts are read at the latest.  Several ranks read
-    theirs when every rank has one, and otherwise each time that this many steps have passed; a
-    single rank reads when new prompts fill a step, or when the first has waited that long.  What
-    does not fit into that step waits for the next time.
+    batch_wait: most decode steps for which new prompts wait.  Several ranks read theirs when every
+    rank has one, or else each time that this many steps have passed; a single rank reads when new
+    prompts fill a step, or when the first has waited that long.  Prompts that do not fit into that
+    step wait for the next time.
     ahead: whether the next step is planned while one runs, so that a new request joins the step
     after it.
     hand_over: steps that a sequence from another pool waits for while others run.

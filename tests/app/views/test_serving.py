@@ -68,7 +68,9 @@ def test_a_load_whose_median_misses_a_percentile_target_is_beyond_the_most():
     most = int(re.search(r"at most \*\*(\d+) users\*\* can meet", said, re.I).group(1))
     assert 32 < most <= 65
     assert "see part Simulate" in said
-    assert "is the most that meet the targets" in captions(opened("answer", target="tpot < 20ms"))
+    assert "is the highest load that meets the targets" in captions(
+        opened("answer", target="tpot < 20ms")
+    )
 
 
 def test_the_figure_that_misses_its_target_first_is_named():
