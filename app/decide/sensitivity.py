@@ -1,4 +1,4 @@
-"""Sensitivity of a deployment's figures to resources, its ridges, and the hardware it needs."""
+"""Sensitivity of a deployment's figures to resources, and its ridges."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ import numpy as np
 import hardware_db
 from app.answers.column import Column
 from app.answers.columns import COLUMNS
-from app.planning.targets import Target, judged
 from app.question.validity import has_pool
 from app.scenario.pools import with_systems
 from app.scenario.scenario import Resolved, estimate_resolved
@@ -18,9 +17,8 @@ from app.scenario.served_rows import prefill_pool, served
 from genz_core.common.memo import ByIdentity
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
-from genz_core.latency.roofline import fastest_of
 from genz_core.models.model_kinds import check_generates
-from genz_core.sensitivity import crossing, elasticity, least_factor
+from genz_core.sensitivity import crossing, elasticity
 from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
 from genz_core.types import Array
@@ -42,7 +40,6 @@ _HOST_TIMES = (
     "kernel_floor_s", "launch_s", "moe_floor_s", "expert_s", "host_step_s", "host_sequence_s",
     "host_request_s", "host_token_s", "prompt_launch_s", "sampling_s",
 )  # fmt: skip
-_MOST = 64.0
 _BATCHES: Array = np.unique(np.round(np.exp2(np.arange(0.0, 13.01, 0.25))))
 _ISLS: Array = np.unique(np.round(np.exp2(np.arange(0.0, 14.01, 0.25))))
 
@@ -96,14 +93,13 @@ def _faster(engine: EngineProfile, factor: float) -> EngineProfile:
 _FASTER: ByIdentity[EngineProfile] = ByIdentity()
 
 
-def _reader(resolved: Resolved) -> Resolved:
+def reader(resolved: Resolved) -> Resolved:
     """The deployment that prefills: the prefill pool, or the deployment itself."""
     return prefill_pool(resolved).resolved if has_pool(resolved.scenario) else resolved
 
 
 def figures(resolved: Resolved) -> Figures:
-    """TTFT, TPOT [s] and output per device [tok/s] of a deployment, sequences that run at once, and
-    whether it fits (1 or 0).
+    """TTFT, TPOT [s] and output per device [tok/s] of a deployment, and whether it fits (1 or 0).
 
     For a static batch, or under the question's load, where requests that the cache cannot hold
     wait.
@@ -118,7 +114,6 @@ def figures(resolved: Resolved) -> Figures:
             "ttft_s": float(found.ttft_s[0]),
             "tpot_s": float(found.tpot_s[0]),
             "output_tokens_per_s_per_device": float(found.output_tokens_per_s_per_device[0]),
-            "running": float(found.running[0]),
             "fits": float(found.status[0] != OUT_OF_MEMORY),
         }
     priced = estimate_resolved(resolved)
@@ -127,7 +122,6 @@ def figures(resolved: Resolved) -> Figures:
         "ttft_s": float(priced.ttft_s[0]),
         "tpot_s": float(priced.tpot_s[0]),
         "output_tokens_per_s_per_device": rate,
-        "running": float(resolved.scenario.batch),
         "fits": float(bool(priced.memory.fits[0])),
     }
 
@@ -175,9 +169,9 @@ def ridges(resolved: Resolved) -> tuple[Ridge, Ridge]:
         RidgelineError: a scenario that cannot be priced.
     """
     decode = estimate_resolved(resolved, batch=_BATCHES).decode
-    reader = _reader(resolved)
+    first = reader(resolved)
     prompts = estimate_resolved(
-        replace(reader, scenario=replace(reader.scenario, batch=1)), isl=_ISLS
+        replace(first, scenario=replace(first.scenario, batch=1)), isl=_ISLS
     ).prefill
     return _ridge("decode", decode, _BATCHES), _ridge("prefill", prompts, _ISLS)
 
@@ -191,112 +185,3 @@ def _ridge(phase: str, step: StepEstimate, at: Array) -> Ridge:
         if mine.any() and compute[mine].sum() > 0:
             crossings[name] = crossing(at, compute[mine].sum(0), memory[mine].sum(0))
     return Ridge(phase, at, compute.sum(0), memory.sum(0), crossings)
-
-
-# ------------------------------------------------------------------------------- requirements
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """Hardware that would meet targets.
-
-    factors: of each resource by itself, all else unchanged; "together": of all speeds at once; None
-    where even 64 times is not enough.  least: lower limits for any device, whatever its other
-    resources: capacity_bytes, bytes_per_s, flops_per_s, link_bytes_per_s, each per device and NaN
-    where no target requires it; arithmetic in the formats that the model runs in.
-    has: the system's value of each; for arithmetic the peak of those formats.
-    """
-
-    factors: Mapping[str, float | None]
-    least: Mapping[str, float]
-    has: Mapping[str, float]
-
-
-def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
-    """The smallest amount of each resource that meets targets on mean TTFT and TPOT, and fits.
-
-    Raises:
-        InvalidValue: no target, or one on another figure.
-    """
-    known = {target.figure.column for target in targets}
-    if not targets or not known <= {"ttft_s", "tpot_s"}:
-        raise InvalidValue('give targets on mean latencies, as "ttft < 500ms, tpot < 20ms"')
-
-    now, targets = figures(resolved), judged(targets, resolved.scenario.osl)
-
-    def met(changed: Resolved) -> bool:
-        found = now if changed is resolved else figures(changed)
-        good = all(found[target.figure.column] <= target.value for target in targets)
-        return good and found["fits"] > 0
-
-    def least(*resources: str) -> float | None:
-        def enough(factor: float) -> bool:
-            changed = resolved
-            for resource in resources if factor != 1.0 else ():
-                changed = scaled(changed, resource, factor)
-            return met(changed)
-
-        return least_factor(enough, _MOST)
-
-    factors = {resource: least(resource) for resource in RESOURCES}
-    factors["together"] = least(*RESOURCES)
-    limits = {target.figure.column: target.value for target in targets}
-    return Requirement(factors, *_least(resolved, now["running"], limits))
-
-
-def _as_batch(resolved: Resolved, running: float) -> Resolved:
-    """A replica with a static batch of the sequences that run on it under the load, of `running`
-    on all.
-    """
-    s = resolved.scenario
-    if s.kind == "batch":
-        return resolved
-    batch = max(round(running / s.replicas), 1)
-    load: dict[str, Any] = {"batch": batch, "concurrency": None, "rate": None}
-    return replace(resolved, scenario=replace(s, **load))
-
-
-def _least(
-    resolved: Resolved, running: float, limits: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """The least value of each resource if all others were unlimited, and its current value.
-
-    Arithmetic is counted at the rated peak of the format that most of it runs in; running:
-    sequences at once.
-    """
-    priced, system = estimate_resolved(_as_batch(resolved, running)), resolved.system
-    prompts = priced.prefill
-    if has_pool(resolved.scenario):
-        prompts = estimate_resolved(_reader(resolved), batch=[1.0]).prefill
-    steps = {"ttft_s": prompts, "tpot_s": priced.decode}
-    link = system.links[0].bytes_per_s if system.links else math.nan
-    has = {
-        "capacity_bytes": system.memory_bytes,
-        "bytes_per_s": system.memory_bytes_per_s,
-        "flops_per_s": math.nan,
-        "link_bytes_per_s": link,
-    }
-    needed = {**dict.fromkeys(has, math.nan), "capacity_bytes": float(priced.memory.total_bytes[0])}
-    for column, step in steps.items():
-        if column not in limits:
-            continue
-        busy = {
-            name: float((getattr(step, name)[:, 0] * step.runs).sum())
-            for name in ("compute_s", "memory_s", "communication_s")
-        }
-        peak = _rated_peak(step, system)
-        amounts = {
-            "bytes_per_s": busy["memory_s"] * system.memory_bytes_per_s,
-            "flops_per_s": busy["compute_s"] * peak,
-            "link_bytes_per_s": busy["communication_s"] * link,
-        }
-        for name, amount in amounts.items():
-            needed[name] = float(np.fmax(needed[name], amount / limits[column]))
-        has["flops_per_s"] = float(np.fmax(has["flops_per_s"], peak))
-    return needed, has
-
-
-def _rated_peak(step: StepEstimate, system: System) -> float:
-    """The rated peak of the format in which most of a step's arithmetic runs [FLOP/s]."""
-    most = int(np.argmax(step.flops[:, 0] * step.runs))
-    return system.peak_flops_per_s[fastest_of(step.graph.ops[most], system)]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.decide import sensitivity as model
+from app.decide.needed_hardware import requirement
 from app.decide.sensitivity import FIGURES, RESOURCES, Ridge
 from app.planning.search import targets_of
 from app.question.query import Query
@@ -42,7 +43,7 @@ def document(query: Query) -> dict[str, Any]:
         "ridges": {ridge.phase: _ridge(ridge) for ridge in model.ridges(resolved)},
     }
     if targets:
-        need = model.requirement(resolved, targets)
+        need = requirement(resolved, targets)
         named["targets"] = [str(target) for target in targets]
         named["needed"] = {
             "factors": dict(need.factors),

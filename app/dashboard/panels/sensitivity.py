@@ -14,7 +14,8 @@ from app.dashboard.page_texts import page_text
 from app.dashboard.question_form import control
 from app.dashboard.widgets import draw_table, saying_errors
 from app.decide import sensitivity as model
-from app.decide.sensitivity import FIGURES, RESOURCES, Requirement, Ridge
+from app.decide.needed_hardware import Requirement, requirement
+from app.decide.sensitivity import FIGURES, RESOURCES, Ridge
 from app.planning.targets import parse_targets
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -95,7 +96,7 @@ def needed(setup: Setup) -> None:
         return
     with saying_errors():
         targets = parse_targets(", ".join(setup.scenario.target))
-        _show_needed(_of(setup, model.requirement, targets))
+        _show_needed(_of(setup, requirement, targets))
 
 
 def _show_needed(need: Requirement) -> None:
