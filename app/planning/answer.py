@@ -1,5 +1,6 @@
 """The answer to a question: the plans, why the others lose, what would help, what to measure."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from app.planning import demand
 from app.planning.break_even import Pays, pays
 from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
+from app.planning.plan_text import shape
 from app.planning.safe_or_risky import Settling, settling
 from app.planning.search import (
     Found,
@@ -105,7 +107,14 @@ def answer(
         tuple(losers(found, short)),
         tuple(changed),
         measurement,
-        (*simulated, *_NOTES, *_unpriced(found), *_priced_in_vain(query), *_unjudged(query)),
+        (
+            *simulated,
+            *_undecided(short),
+            *_NOTES,
+            *_unpriced(found),
+            *_priced_in_vain(query),
+            *_unjudged(query),
+        ),
         tuple(pays(found, short)) if query.question.break_even else (),
         settling(found, short),
     )
@@ -121,6 +130,16 @@ def _fewest(found: Found, short: Shortlist) -> int | None:
         return short.smaller.at
     devices = found.candidates.columns["devices"]
     return min((plan.at for plan in short.plans), key=lambda at: float(devices[at]), default=None)
+
+
+def _undecided(short: Shortlist) -> Iterator[str]:
+    """The deployment with a better figure than the best plan, of which the simulation does not
+    decide whether it meets the targets.
+    """
+    for at in short.near[:1]:
+        family, devices = short.candidates.of(at), short.candidates.row(at)["devices"]
+        said = "; ".join(one.words for one in short.undecided[at])
+        yield f"{shape(short.candidates.row(at))} on {devices:.0f} x {family}: {said}"
 
 
 def _unjudged(query: Query) -> list[str]:

@@ -130,7 +130,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
             else finite(target.margin(row[target.figure.column]))
             for target in answer.found.targets
         },
-        "percentiles": _percentiles(plan),
+        "percentiles": _percentiles(answer, plan),
         "choices_like_it": of_choices(family),
         **{f"simulated_{name}": finite(value) for name, value in means.items()},
         "launch": "\n".join(started.lines),
@@ -209,13 +209,13 @@ def _prefill(family: Family, row: Mapping[str, float]) -> dict[str, Any] | None:
     }
 
 
-def _percentiles(plan: Plan) -> str:
+def _percentiles(answer: Answer, plan: Plan) -> str:
     if plan.simulated is None:
         return f"none, not simulated: {plan.why}"
     shown = f"simulated, {plan.simulated.requests:,} requests"
     if plan.simulated.share < 1.0:
         shown += f", {quantities.percent(plan.simulated.share)} of the replicas with their load"
-    return shown
+    return "; ".join([shown, *(one.words for one in answer.short.undecided.get(plan.at, ()))])
 
 
 def _row(answer: Answer, at: int | None) -> dict[str, Any] | None:

@@ -7,13 +7,13 @@ simulated mean is kept.  Where there is no validation, mean and percentiles are 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from app.answers.latencies import PERCENTILES
-from app.planning import demand
+from app.planning import demand, sampling
 from app.planning.candidates import CHOICES, Candidates
 from app.planning.families import Family
 from app.planning.space import DEGREES, systems
@@ -24,6 +24,7 @@ from app.scenario.known_systems import find_system
 from app.simulation.run import Run, run
 from genz_core.common.progress import Cancelled
 from genz_core.errors import InvalidValue
+from genz_core.types import Array
 
 _LEAST, _MOST = 400, 1600  # requests of a simulation
 _WARM = 1.5  # request lifetimes before arrivals at a rate count
@@ -48,6 +49,8 @@ class Simulated:
     that arrived when the deployment was busy.
     requests: number that counted.  share: share of the replicas that were simulated, with their
     part of the load.  sustained: whether the number of open requests at a rate stays constant.
+    errors: relative errors of the figures (`sampling`), empty for a trace, which is simulated as it
+    was.  times: multiple of the requests that a steady load needs.
     """
 
     figures: Mapping[str, float]
@@ -55,39 +58,47 @@ class Simulated:
     requests: int
     share: float
     sustained: bool = True
+    errors: Mapping[str, float] = field(default_factory=dict)
+    times: int = 1
 
 
-def simulate(candidates: Candidates, at: int, query: Query, draw: int = 0) -> Simulated:
+def simulate(
+    candidates: Candidates, at: int, query: Query, draw: int = 0, times: int = 1
+) -> Simulated:
     """Simulate a candidate under its load, or some of its replicas under their part of it.
 
     A rate that may not be sustained is simulated long enough to detect that: queues then grow with
     time, and so does latency.  The same candidate is simulated once a draw.
 
     query: the one under which the candidates were priced.  draw: number of the random draw of
-    arrivals and lengths.
+    arrivals and lengths.  times: least multiple of the requests that a steady load needs.
 
     Raises:
         RidgelineError: the deployment cannot be simulated.
     """
     choices = (float(candidates.columns[name][at]) for name in CHOICES)
-    key = (draw, int(candidates.family[at]), *(-1.0 if math.isnan(one) else one for one in choices))
+    known = (-1.0 if math.isnan(one) else one for one in choices)
+    key = (draw, times, int(candidates.family[at]), *known)
     if key not in candidates.simulated:
-        candidates.simulated[key] = _simulated_until_clear(candidates, at, query, draw)
+        candidates.simulated[key] = _simulated_until_clear(candidates, at, query, draw, times)
     found: Simulated = candidates.simulated[key]
     return found
 
 
-def _simulated_until_clear(candidates: Candidates, at: int, query: Query, draw: int) -> Simulated:
+def _simulated_until_clear(
+    candidates: Candidates, at: int, query: Query, draw: int, times: int
+) -> Simulated:
     """A simulation that is long enough to show whether the load is sustained."""
-    first, outcome = _simulated(candidates, at, query, draw, 1)
+    first, outcome = _simulated(candidates, at, query, draw, times)
     q = candidates.of(at).question
     if demand.is_closed(q) or demand.trace_of(query) is not None:
         return first
     e2e_s = float(candidates.columns["e2e_s"][at])
     if not outcome.grows and first.means["e2e_s"] <= _FAR * e2e_s:
         return first
-    longer, outcome = _simulated(candidates, at, query, draw, _LONGER)
-    return replace(longer, sustained=not outcome.grows)
+    if times < _LONGER:
+        first, outcome = _simulated(candidates, at, query, draw, _LONGER)
+    return replace(first, sustained=not outcome.grows)
 
 
 def _simulated(
@@ -116,7 +127,8 @@ def _simulated(
     means = {name: row[f"{name}_s"] for name in held}
     open_s = 0.0 if demand.is_closed(question) else lifetime_s
     ends = (open_s * _WARM, 0.0 if trace else open_s * _DRAIN)
-    return figures_of(outcome, ends, share, means), outcome
+    found = figures_of(outcome, ends, share, means)
+    return replace(found, times=times, errors={} if trace else found.errors), outcome
 
 
 def _refuse(family: Family) -> None:
@@ -154,26 +166,40 @@ def figures_of(
     late = answers.counted & (since >= warm_s) & (until >= drain_s)
     if not late.any():
         raise Cancelled("no request arrived while the deployment was busy")
-    figures: dict[str, float] = {}
-    means: dict[str, float] = {}
-    latencies = {name: getattr(answers, f"{name}_s")[late] for name in _LATENCIES}
+    answered = {name: getattr(answers, f"{name}_s")[late] for name in _LATENCIES}
+    means = {f"{name}_s": _mean(values) for name, values in answered.items()}
+    errors = sampling.relative_errors(
+        lambda kept: _lifted({name: values[kept] for name, values in answered.items()}, held),
+        int(late.sum()),
+        sampling.batches(float(np.ptp(answers.arrival_s[late])), means["e2e_s"]),
+    )
+    return Simulated(_lifted(answered, held), means, int(late.sum()), share, errors=errors)
+
+
+def _lifted(latencies: Mapping[str, Array], held: Mapping[str, float]) -> dict[str, float]:
+    """Means and percentiles of the latencies of requests [s], scaled up to the means that are
+    held.
+    """
+    first, later = (_lift(_mean(latencies[name]), held.get(name, 0.0)) for name in ("ttft", "tpot"))
     gaps = latencies["e2e"] - latencies["ttft"]
-    for name in _LATENCIES:
-        known = latencies[name][np.isfinite(latencies[name])]
-        means[f"{name}_s"] = float(known.mean()) if known.size else np.nan
-    first, later = (_lift(means[f"{name}_s"], held.get(name, 0.0)) for name in ("ttft", "tpot"))
     lifted = {
         "ttft": latencies["ttft"] * first,
         "tpot": latencies["tpot"] * later,
         "e2e": latencies["ttft"] * first + gaps * later,
     }
+    figures: dict[str, float] = {}
     for name, values in lifted.items():
         values = values[np.isfinite(values)]
         marks = np.percentile(values, PERCENTILES) if values.size else [np.nan] * len(PERCENTILES)
         pairs = zip(PERCENTILES, marks, strict=True)
-        figures[f"{name}_s"] = float(values.mean()) if values.size else np.nan
+        figures[f"{name}_s"] = _mean(values)
         figures |= {f"{name}_p{at}_s": float(mark) for at, mark in pairs}
-    return Simulated(figures, means, int(late.sum()), share)
+    return figures
+
+
+def _mean(values: Array) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else np.nan
 
 
 def _lift(simulated_s: float, held_s: float) -> float:

@@ -2,23 +2,25 @@
 targets.
 
 The closed form selects what is simulated.  A recommended plan meets every target, on means and on
-percentiles, in a simulation of the requested load, and sustains that load.  Its figures come from a
+percentiles, in a simulation of the requested load, and sustains that load.  A simulation whose
+error leaves a target undecided is repeated with more requests.  Its figures come from a
 fresh draw of arrivals, not from the one that selected it.  If the simulation of a family differs
 from the closed form, its other candidates are corrected accordingly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from app.accuracy.decisions.choices import LEEWAY
-from app.planning import demand
+from app.planning import demand, sampling
 from app.planning.candidates import Candidates
+from app.planning.corrections import Corrections
 from app.planning.percentiles import Simulated, simulate
 from app.planning.probability import likely
 from app.planning.ranking import Ranking
+from app.planning.sampling import Undecided
 from app.planning.search import Found
 from app.planning.targets import FIGURES, Target
 from app.question.query import Query
@@ -32,9 +34,9 @@ SAFE = 0.9
 #: Smallest ratio of simulated to closed-form percentile considered possible: a candidate is
 #: simulated if it could then meet the targets.
 _HOPE = 0.6
-_CLOSE = 0.95  # the same ratio once the family has been simulated
 _MOST_TRIED = 16
-_MOST_CARRIED = 1.5  # least ratio to the closed form for less busy candidates of a simulated family
+#: Most candidates simulated with more requests because a target is within the error: judgement.
+_MOST_SETTLED = 3
 _BETTER = 0.01  # least relative advantage of a gamble's figure
 _MOST_BESIDE = 3  # most candidates simulated for a gamble, and for a safe choice
 _FRESH = 1  # offset of the seed for draws that did not select the plan
@@ -62,10 +64,13 @@ class Shortlist:
     """The plans, best first; candidates hold simulated figures where these exist.
 
     rejected: {candidate: simulation that missed a target}; candidates that do not sustain the load
-    are overloaded in `candidates`.  smaller: a candidate that meets the targets on fewer devices
-    than any plan.  gamble: a candidate with a better figure than the best plan, but less likely to
-    meet the targets; safe: the best one that meets them with probability `SAFE`, if the best plan
-    does not.
+    are overloaded in `candidates`.
+    undecided: {candidate: targets within the error of its figures, where it misses no other}; its
+    figures say whether it is among the plans or the rejected.
+    near: those of the rejected whose figure is better than the best plan's, best first.
+    smaller: a candidate that meets the targets on fewer devices than any plan.
+    gamble: a candidate with a better figure than the best plan, but less likely to meet the
+    targets; safe: the best one that meets them with probability `SAFE`, if the best plan does not.
     Candidates that were not simulated have no percentiles; closed-form percentiles only select what
     to simulate.
     """
@@ -73,6 +78,8 @@ class Shortlist:
     candidates: Candidates
     plans: list[Plan] = field(default_factory=list)
     rejected: dict[int, Simulated] = field(default_factory=dict)
+    undecided: dict[int, tuple[Undecided, ...]] = field(default_factory=dict)
+    near: list[int] = field(default_factory=list)
     smaller: Plan | None = None
     gamble: Plan | None = None
     safe: Plan | None = None
@@ -147,15 +154,27 @@ def _safe(found: Found, short: Shortlist) -> list[int]:
 
 
 def worst(candidates: Candidates, at: int, query: Query, target: Target) -> float:
-    """The value of a target's figure in that of a candidate's simulations which is further from the
-    target: the one that chose it, or the fresh one.
+    """The value of a target's figure in that of a candidate's simulations which is furthest from
+    the target: of the draw that chose it and the fresh one, with every number of requests.
     """
     column = target.figure.column
     if not target.figure.latency:
         return float(candidates.columns[column][at])
     draws = (0,) if demand.trace_of(query) is not None else (0, _FRESH)
-    values = [simulate(candidates, at, query, draw).figures[column] for draw in draws]
+    every = [one for draw in draws for one in _longer_and_longer(candidates, at, query, draw)]
+    values = [one.figures[column] for one in every]
     return max(values) if target.below else min(values)
+
+
+def _longer_and_longer(
+    candidates: Candidates, at: int, query: Query, draw: int
+) -> Iterator[Simulated]:
+    """Simulations of a candidate, each with more requests; a trace has only its own."""
+    outcome = simulate(candidates, at, query, draw)
+    yield outcome
+    while outcome.errors and (times := sampling.longer(outcome.times, outcome.requests)):
+        outcome = simulate(candidates, at, query, draw, times)
+        yield outcome
 
 
 def hopeful(ranked: Ranking) -> Ranking:
@@ -174,10 +193,7 @@ class _Trials:
         self.found = found
         self.result = Shortlist(_copied(found.candidates))
         self.on_percentiles = [t for t in found.targets if t.figure.percentile]
-        #: {(family, column): {use: simulated over closed form}} of its simulations.
-        self.scale: dict[tuple[int, str], dict[float, float]] = {}
-        #: {family: least use at which a simulation did not sustain the load}.
-        self.overloaded: dict[int, float] = {}
+        self.corrections = Corrections(found)
         self.tried = 0
 
     def shortlist(self, progress: Progress, cancelled: Cancel, most: int) -> Shortlist:
@@ -186,19 +202,20 @@ class _Trials:
         for at in map(int, order):
             if len(result.plans) >= found.query.question.top or self.tried >= most:
                 break
-            if not self._worth(at):
+            if not self.corrections.allow(at):
                 continue
             progress(min(self.tried / most, 1.0), "simulating the best")
             if cancelled():
                 raise Cancelled("simulating the best")
             if (plan := self._plan(at)) is not None:
                 result.plans.append(plan)
-        self._rank()
+        self._settle()
+        del result.plans[found.query.question.top :]
         self._of_fewest(most)
         self.result.gamble = self._first(_gambles(self.found, self.result), 0.0)
         self.result.safe = self._first(_safe(self.found, self.result), SAFE)
         if not result.plans:
-            self._judge_the_rest()
+            self.corrections.apply(result.candidates, list(result.rejected))
         return result
 
     def _hopeful(self) -> np.ndarray:
@@ -209,60 +226,66 @@ class _Trials:
         order = eased.order(found.candidates, found.probability, feasible, found.useful)
         return eased.best_each(found.candidates, order)
 
-    def _worth(self, at: int) -> bool:
-        """Whether a candidate may meet the targets, given the simulations of its family."""
-        columns, family = self.found.candidates.columns, int(self.found.candidates.family[at])
-        use = self.found.candidates.busy[at]
-        if use >= self.overloaded.get(family, np.inf):
-            return False
-        for target in self.found.targets:
-            column = target.figure.column
-            if target.figure.latency and (family, column) in self.scale:
-                factor = float(self._factor(family, column, use))
-                if columns[column][at] * factor * _CLOSE > target.value:
-                    return False
-        return True
+    def _plan(self, at: int, *, settle: bool = False) -> Plan | None:
+        """The plan of a candidate, None if a simulation misses a target.
 
-    def _factor(self, family: int, column: str, use: ArrayLike) -> Array:
-        """Simulated over closed-form value of a figure in a family's simulations, at each load
-        (`Candidates.busy`).
-
-        The ratio is that of the busiest simulation that is no busier; candidates less busy than all
-        simulated ones get at most a part of it.
+        settle: simulate it with more requests while they leave a target undecided.
         """
-        uses, factors = np.array(sorted(self.scale[family, column].items())).T
-        place = np.searchsorted(uses, use, side="right")
-        least = min(factors[0], _MOST_CARRIED)
-        return np.where(place > 0, factors[np.maximum(place - 1, 0)], least)
-
-    def _plan(self, at: int) -> Plan | None:
-        """The plan of a candidate, None if a simulation misses a target."""
         found = self.found
         self.tried += 1
+        draws = [0] if demand.trace_of(found.query) or not found.targets else [0, _FRESH]
         try:
-            if not self._holds(at, 0):
-                return None
-            if found.targets and demand.trace_of(found.query) is None and not self._holds(at):
+            if not all(self._holds(at, draw, settle) for draw in draws):
                 return None
         except RidgelineError as error:
             missed = [t for t in self.on_percentiles if not found.feasible[at]]
             return None if missed else Plan(at, float(found.probability[at]), None, str(error))
         return Plan(at, self._probability(at), self.last)
 
-    def _holds(self, at: int, draw: int = _FRESH) -> bool:
+    def _holds(self, at: int, draw: int, settle: bool) -> bool:
         """Whether a simulation of a candidate meets every target with the requested confidence."""
         found, result = self.found, self.result
-        outcome = self.last = simulate(found.candidates, at, found.query, draw)
-        self._take(at, outcome)
+        for outcome in _longer_and_longer(found.candidates, at, found.query, draw):
+            self._take(at, outcome)
+            near = self._near(at, outcome)
+            if not (settle and near):
+                break
+        self.last = outcome
+        result.rejected.pop(at, None)
+        result.undecided.pop(at, None)
         held = outcome.sustained and all(
             target.met(result.candidates.columns[target.figure.column][[at]])[0]
             for target in found.targets
         )
+        if near:
+            result.undecided[at] = near
         if least := found.query.question.confidence:
             held = held and self._probability(at) >= least
         if not held:
             result.rejected[at] = outcome
         return held
+
+    def _near(self, at: int, outcome: Simulated) -> tuple[Undecided, ...]:
+        """Targets within the error of a candidate's figures; none if it misses another, or does not
+        sustain the load.
+        """
+        near = []
+        for target in self.found.targets:
+            column = target.figure.column
+            value = float(self.result.candidates.columns[column][at])
+            error = outcome.errors.get(self._source(column), 0.0)
+            if sampling.is_near(target, value, error):
+                near.append(Undecided(target, value, error, outcome.requests))
+            elif not target.met(np.array([value]))[0]:
+                return ()
+        return tuple(near) if outcome.sustained else ()
+
+    def _source(self, column: str) -> str:
+        """The simulated latency that a figure is computed from, itself if it is one."""
+        if column == "interactivity":
+            return "tpot_s"
+        follows = demand.is_closed(self.found.query.question) and column in (*_RISING, *_FALLING)
+        return "e2e_s" if follows else column
 
     def _probability(self, at: int, leeway: float = 1.0) -> float:
         one = self.result.candidates.picked(np.array([at]))
@@ -273,10 +296,8 @@ class _Trials:
         them.
         """
         before, after = self.found.candidates.columns, self.result.candidates.columns
-        family, use = int(self.found.candidates.family[at]), float(self.found.candidates.busy[at])
         for name, value in outcome.figures.items():
             if np.isfinite(value):
-                self.scale.setdefault((family, name), {})[use] = value / before[name][at]
                 after[name][at] = value
         after["interactivity"][at] = 1.0 / after["tpot_s"][at]
         # Little's law: users over the duration of a request
@@ -286,9 +307,38 @@ class _Trials:
                 after[name][at] = before[name][at] * share
             for name in _FALLING:
                 after[name][at] = before[name][at] / share
+        self.corrections.learn(at, outcome)
         if not outcome.sustained:
-            self.overloaded[family] = min(use, self.overloaded.get(family, np.inf))
             self.result.candidates.status[at] = OVERLOADED
+
+    def _settle(self) -> None:
+        """Try again with more requests what may be the best plan, until nothing open may be."""
+        result, settled = self.result, set[int]()
+        while True:
+            self._rank()
+            best = [plan.at for plan in result.plans[:1]]
+            result.near = self._near_misses(*best)
+            hopes = [at for at in best if at in result.undecided] + result.near
+            left = [at for at in hopes if at not in settled]
+            if not left or len(settled) == _MOST_SETTLED:
+                return
+            settled.add(left[0])
+            plan = self._plan(left[0], settle=True)
+            others = [one for one in result.plans if one.at != left[0]]
+            result.plans = [*others, plan] if plan else others
+
+    def _near_misses(self, best: int | None = None) -> list[int]:
+        """Candidates that miss a target within the error, and have a better figure than the best
+        plan; the best first.
+        """
+        result = self.result
+        missed = np.zeros(len(result.candidates), dtype=bool)
+        missed[list(result.undecided.keys() & result.rejected.keys())] = True
+        plain = replace(self.found.ranking, expected=False)
+        if best is not None:
+            worth = plain.worth(result.candidates, self.found.probability)
+            missed &= worth < worth[best] - _BETTER * abs(worth[best])
+        return list(map(int, plain.order(result.candidates, self.found.probability, missed)))
 
     def _rank(self) -> None:
         """Order the plans by their simulated figures."""
@@ -318,7 +368,7 @@ class _Trials:
         for at in map(int, by_devices.order(found.candidates, found.probability, fewer)):
             if self.tried >= most or result.smaller:
                 return
-            if at not in result.rejected and self._worth(at):
+            if at not in result.rejected and self.corrections.allow(at):
                 result.smaller = self._plan(at)
 
     def _first(self, order: Sequence[int], least: float) -> Plan | None:
@@ -328,23 +378,10 @@ class _Trials:
         result = self.result
         known = {plan.at: plan for plan in (*result.plans, result.smaller) if plan}
         for at in order[:_MOST_BESIDE]:
-            plan = known.get(at) or (self._plan(at) if self._worth(at) else None)
+            plan = known.get(at) or (self._plan(at) if self.corrections.allow(at) else None)
             if plan is not None and not plan.probability < least:
                 return plan
         return None
-
-    def _judge_the_rest(self) -> None:
-        """Without any plan, correct the candidates that were not simulated by their family's
-        simulations.
-        """
-        candidates = self.result.candidates
-        known = np.isin(np.arange(len(candidates)), list(self.result.rejected))
-        for family, column in self.scale:
-            rest = (candidates.family == family) & ~known
-            candidates.columns[column][rest] *= self._factor(family, column, candidates.busy[rest])
-        for family, use in self.overloaded.items():
-            rest = (candidates.family == family) & (candidates.status == "ok")
-            candidates.status[rest & (candidates.busy >= use)] = OVERLOADED
 
 
 def _copied(candidates: Candidates) -> Candidates:

@@ -68,7 +68,7 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
         return Loser(family, in_order[0], _untried(found, short, in_order[0], best))
     failed = [at for at in short.rejected if candidates.family[at] == family]
     if failed:
-        return Loser(family, failed[0], _missed(found, short.candidates, failed[0], simulated=True))
+        return Loser(family, failed[0], _rejected(found, short, failed[0]))
     return nearest(found, family, mine, slack)
 
 
@@ -97,6 +97,15 @@ def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
         said = f"on each of {replicas:,} replicas {own}" if replicas > 1 else own
     alike = f" (the same holds for {many:,} of {tried:,} deployments)" if tried > 1 else ""
     return Loser(family, at, f"{said}{alike}")
+
+
+def _rejected(found: Found, short: Shortlist, at: int) -> str:
+    """Why the simulation rejected a candidate: a target that it misses, or misses within its
+    error.
+    """
+    if at in short.undecided:
+        return "; ".join(one.words for one in short.undecided[at])
+    return _missed(found, short.candidates, at, simulated=True)
 
 
 def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = False) -> str:
@@ -206,7 +215,7 @@ def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | N
     rejected = [at for at in short.rejected if smaller[at]]
     if rejected:
         at = max(rejected, key=lambda number: float(devices[number]))
-        return Loser(family, at, _missed(found, short.candidates, at, simulated=True))
+        return Loser(family, at, _rejected(found, short, at))
     good = found.order[smaller[found.order]]  # they meet the targets
     if good.size:
         at = int(good[0])

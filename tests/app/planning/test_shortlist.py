@@ -32,7 +32,7 @@ def pretend(monkeypatch, factor, sustained=lambda row, draw: True):
     """
     calls = []
 
-    def simulate(candidates, at, asked, draw=0):
+    def simulate(candidates, at, asked, draw=0, times=1):
         row = candidates.row(at)
         by = factor(row, draw)
         calls.append((at, draw))
