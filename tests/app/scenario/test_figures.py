@@ -11,6 +11,7 @@ from app.question.query import ask
 from app.question.question import Question
 from app.scenario import results
 from app.scenario.scenario import estimate
+from app.scenario.summary import step_sum
 from genz_core.types import Parallelism, Step, Workload
 
 
@@ -153,3 +154,14 @@ def test_a_token_of_one_user_is_limited_by_memory_on_a_mac_under_every_engine(sy
     given = {"system": system, "engine": engine, "weights": "bf16", "isl": 512, "osl": 32}
     row = results.estimate(ask("estimate", {"model": "meta-llama/Llama-3.1-8B", **given})).rows[0]
     assert row["bound_tpot_s"] / 0.93 < row["tpot_s"] < 1.6 * row["bound_tpot_s"]
+
+
+def test_operators_of_a_pipeline_are_said_to_be_those_of_one_micro_batch():
+    """Sixteen prompts on two stages are read one by one; decode steps have a half per stage."""
+    case = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "batch": 16}
+    whole, piped = (
+        results.estimate(ask("estimate", {**case, "pp": pp})).engine_estimate for pp in (1, 2)
+    )
+    assert "ms of operators + " in step_sum(whole.prefill)
+    assert "ms of operators of one of 16 micro-batches + " in step_sum(piped.prefill)
+    assert "ms of operators of one of 2 micro-batches + " in step_sum(piped.decode)
