@@ -23,6 +23,8 @@ from profilers.serving_results.measurement import (
     Lengths,
     MeasuredLoad,
     Percentiles,
+    ServingMeasurement,
+    Subject,
     Throughput,
 )
 from profilers.serving_results.samples import Samples, distribution
@@ -42,6 +44,22 @@ _STATISTIC = re.compile(
 
 TPOT_DEFINITION = "(E2E - TTFT) / (OSL - 1) of each request: the first token does not count"
 ITL_DEFINITION = "gaps between the pieces that the client received, over all requests"
+
+
+def measurement(record: Document, name: str, subject: Subject) -> ServingMeasurement:
+    """The part of a record that both benchmarks write.  name: of its format."""
+    found = details(record)
+    requests = found.requests if found else None
+    return ServingMeasurement(
+        format=name,
+        subject=subject,
+        load=load(record),
+        lengths=lengths(record, requests),
+        throughput=throughput(record),
+        definitions={"tpot_s": TPOT_DEFINITION, "itl_s": ITL_DEFINITION},
+        requests=requests,
+        notes=_empty_answers(record, found),
+    ).with_latencies(_filled(record, found))
 
 
 def statistics(record: Document) -> dict[str, Percentiles]:
@@ -219,7 +237,7 @@ def _since_first(times: Floats | None, size: int) -> Floats:
     return np.asarray(times - np.nanmin(times))
 
 
-def empty_answers(record: Document, found: Details | None) -> tuple[str, ...]:
+def _empty_answers(record: Document, found: Details | None) -> tuple[str, ...]:
     """A note where answers without any token were counted as completed, with a TTFT of 0."""
     completed = fields.count(record.get("completed"))
     if found is None or not completed or len(found.requests) < completed:
@@ -235,7 +253,7 @@ def empty_answers(record: Document, found: Details | None) -> tuple[str, ...]:
     )
 
 
-def filled(record: Document, found: Details | None) -> dict[str, Percentiles]:
+def _filled(record: Document, found: Details | None) -> dict[str, Percentiles]:
     """Statistics of a record; those that it does not state are computed from its requests if it
     lists all.
     """

@@ -8,6 +8,7 @@ its successors up to 0.5.18 (2026), which add `server_info`, `total_throughput` 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from profilers.serving_results import bench_record, fields, vllm_serve
@@ -48,21 +49,12 @@ def read(content: Content) -> list[ServingMeasurement]:
 
 
 def _measurement(record: Document) -> ServingMeasurement:
-    found = bench_record.details(record)
-    requests = found.requests if found else None
     accepted = fields.number(record.get("accept_length"))
-    return ServingMeasurement(
-        format=NAME,
-        subject=_subject(record),
-        load=bench_record.load(record),
-        lengths=bench_record.lengths(record, requests),
-        throughput=bench_record.throughput(record),
-        definitions={"tpot_s": bench_record.TPOT_DEFINITION, "itl_s": bench_record.ITL_DEFINITION},
-        requests=requests,
+    return replace(
+        bench_record.measurement(record, NAME, _subject(record)),
         server={} if accepted is None else {"accept_length": accepted},
-        notes=bench_record.empty_answers(record, found),
         stated=fields.limits(fields.mapping(record.get("server_info"))),
-    ).with_latencies(bench_record.filled(record, found))
+    )
 
 
 def _subject(record: Document) -> Subject:

@@ -10,6 +10,7 @@ vllm/benchmarks/serve.py at 009e6d4 (2026), `main_async`; vllm/benchmarks/sweep/
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from profilers.serving_results import bench_record, fields
@@ -64,19 +65,7 @@ def read(content: Content) -> list[ServingMeasurement]:
 
 def measurement(record: Document, name: str = NAME) -> ServingMeasurement:
     """One record.  name: name of its format."""
-    found = bench_record.details(record)
-    requests = found.requests if found else None
-    return ServingMeasurement(
-        format=name,
-        subject=subject(record),
-        load=bench_record.load(record),
-        lengths=bench_record.lengths(record, requests),
-        throughput=bench_record.throughput(record),
-        definitions={"tpot_s": bench_record.TPOT_DEFINITION, "itl_s": bench_record.ITL_DEFINITION},
-        requests=requests,
-        server=_server(record),
-        notes=bench_record.empty_answers(record, found),
-    ).with_latencies(bench_record.filled(record, found))
+    return replace(bench_record.measurement(record, name, subject(record)), server=_server(record))
 
 
 def subject(record: Document) -> Subject:
