@@ -7,6 +7,7 @@ import numpy as np
 
 from app.planning import demand
 from app.planning.families import Family
+from app.planning.launch_options import FRONT_PORT
 from app.planning.options import stated
 from app.planning.space import DEGREES
 from app.question.deployment import Deployment
@@ -33,7 +34,7 @@ def benchmark(question: Question, model: str) -> str:
     isl, osl = (max(round(float(most * (1.0 + ratio) / 2.0)), 1) for most in longest)
     amount = demand.amount(question)
     words = [
-        "vllm bench serve --backend openai --base-url http://localhost:8000",
+        f"vllm bench serve --backend openai --base-url http://localhost:{FRONT_PORT}",
         f"--model {shlex.quote(model)} --dataset-name random",
         f"--random-input-len {isl} --random-output-len {osl}",
     ]

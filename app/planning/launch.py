@@ -19,7 +19,7 @@ import yaml
 from app.planning import demand
 from app.planning.check_commands import benchmark, guard
 from app.planning.families import Family
-from app.planning.launch_options import filled, in_front
+from app.planning.launch_options import filled, first_port, in_front
 from app.planning.space import DEGREES
 from app.question.parameters import PARAMETERS
 from app.question.query import Query
@@ -34,7 +34,6 @@ from model_registry.finding.hub import HubModel, hub_id
 from model_registry.finding.lookup import resolve_name
 
 _FLAGS = Path(__file__).parent / "engine_flags.yaml"
-_PORT = 8000
 _NODE = 8  # devices of a node where a system states no domain
 _CONTEXT_STEP = 1024
 _SIXTEEN_BITS = ("bf16", "fp16", "fp32")
@@ -133,7 +132,7 @@ def launch(family: Family, row: Mapping[str, float], query: Query) -> Launch:
     files: dict[str, str] = {}
     servers: list[Server] = []
     pools = _pools(family, row)
-    first = _PORT + (sum(pool.count for pool in pools) > 1)
+    first = first_port(sum(pool.count for pool in pools))
     ports: dict[str, list[int]] = {}
     for pool in pools:
         words, said, written = _words(flags, family, pool, longest, row)

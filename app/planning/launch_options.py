@@ -5,7 +5,13 @@ from typing import Any
 
 import yaml
 
-_FRONT = 8000
+#: Port at which a deployment answers: that of its only server, or of what is in front of several.
+FRONT_PORT = 8000
+
+
+def first_port(servers: int) -> int:
+    """Port of the first of a number of servers; the others follow."""
+    return FRONT_PORT + (servers > 1)
 
 
 def filled(settings: Any, values: Mapping[str, Any]) -> Any:
@@ -29,7 +35,7 @@ def in_front(
         return [], [], {}
     if "prefill" not in ports:
         return [], [
-            f"on port {_FRONT} a router that sends each request to the least loaded replica"
+            f"on port {FRONT_PORT} a router that sends each request to the least loaded replica"
         ], {}  # fmt: skip
     if "front_line" not in flags:
         return [], [str(flags["front"])], {}
@@ -38,7 +44,7 @@ def in_front(
         for role, numbers in ports.items()
     }
     words = {role: " ".join(addresses) for role, addresses in servers.items()}
-    line = flags["front_line"].format(port=_FRONT, **words)
+    line = flags["front_line"].format(port=FRONT_PORT, **words)
     notes = ["localhost stands for the host of each server"]
     if "front_file" not in flags:
         return [line], notes, {}
@@ -52,7 +58,7 @@ def _front_file(servers: Mapping[str, Sequence[str]]) -> str:
     """
     document = {
         "hostname": "localhost",
-        "port": _FRONT,
+        "port": FRONT_PORT,
         "backend": "pytorch",
         "context_servers": _instances(servers["prefill"]),
         "generation_servers": _instances(servers["decode"]),

@@ -10,6 +10,7 @@ import numpy as np
 
 from app.planning.candidates import NOVELTY
 from app.planning.families import Family
+from app.planning.launch_options import FRONT_PORT, first_port
 from app.planning.space import DEGREES
 from app.planning.targets import Target
 from app.question.question import Question, nominal_lengths
@@ -41,7 +42,8 @@ class Measurement:
 def next_measurement(
     family: Family, row: Mapping[str, float], targets: tuple[Target, ...]
 ) -> Measurement:
-    """The measurement for a plan: closed loops on one replica, at loads around its own.
+    """The measurement for a plan: closed loops at loads around its own, on one replica, or on the
+    whole deployment where it has a prefill pool, which all its decode workers share.
 
     row: the plan's columns.
     """
@@ -73,25 +75,50 @@ def _measured(
     gains = {name: _gain(now[name], then[name]) for name in _FIGURES if not np.isnan(row[name])}
     name = max(gains, key=lambda figure: gains[figure] * (2.0 if figure in asked else 1.0))
     isl, osl, shortest = _lengths(question)
-    users = max(round(row["running"] / row["replicas"]), 1)
+    users = _users(family, row)
     loads = sorted({max(users // 2, 1), users, 2 * users}) if several else [users]
     listed = ",".join(map(str, loads))
     return Measurement(
         name,
         now[name],
         then[name],
-        f"ridgeline measure serving http://localhost:8000 --concurrency {listed} "
+        f"ridgeline measure serving http://localhost:{_port(family, row)} --concurrency {listed} "
         f"--isl {isl} --osl {osl} --length-ratio {shortest} --output serving",
         _points(family, row, loads),
         _words(family, row, len(loads), validated=not all(map(math.isnan, now.values()))),
     )
 
 
-def _words(family: Family, row: Mapping[str, float], loads: int, *, validated: bool) -> str:
+def place(family: Family, row: Mapping[str, float]) -> str:
+    """What a measurement of a plan loads, in words."""
     each = int(row["tp"] * row["pp"] * row["dp"])
     device = family.system.name
+    if family.prefill is None:
+        return f"one replica ({each} x {device})"
+    reading = math.prod(int(row[f"prefill_{name}"]) for name in ("workers", "tp", "pp", "dp"))
+    answering = each * int(row["replicas"])
+    return (
+        f"the whole deployment ({reading} x {family.prefill.system.name} for prompts, "
+        f"{answering} x {device} for answers)"
+    )
+
+
+def _users(family: Family, row: Mapping[str, float]) -> int:
+    """Open requests under the plan's load on what is measured: completed requests per second times
+    their duration (Little's law).
+    """
+    measured = row["replicas"] if family.prefill is None else 1.0
+    return max(round(row["requests_per_s"] * row["e2e_s"] / measured), 1)
+
+
+def _port(family: Family, row: Mapping[str, float]) -> int:
+    """Port of what is measured: of one replica itself, or of what is in front of pools."""
+    return first_port(int(row["replicas"])) if family.prefill is None else FRONT_PORT
+
+
+def _words(family: Family, row: Mapping[str, float], loads: int, *, validated: bool) -> str:
     loops = f"{loads} closed loops" if loads > 1 else "a closed loop"
-    what = f"{loops} of users on one replica ({each} x {device})"
+    what = f"{loops} of users on {place(family, row)}"
     this = "these runs" if loads > 1 else "this run"
     if not validated:
         return f"{what}; no measurement validates deployments of this kind yet, {this} would"
@@ -119,6 +146,7 @@ def _points(family: Family, row: Mapping[str, float], loads: list[int]) -> str:
         "weights": question.weights,
         "kv": question.kv,
         **{name: f"{row[name]:.0f}" for name in DEGREES},
+        **_pools(family, row),
         "isl": str(isl),
         "osl": str(osl),
         "length_ratio": shortest,
@@ -128,6 +156,13 @@ def _points(family: Family, row: Mapping[str, float], loads: list[int]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
+
+
+def _pools(family: Family, row: Mapping[str, float]) -> dict[str, str]:
+    """Columns of the prefill and decode workers, none without a prefill pool."""
+    pool = family.pool_of(row)
+    columns = {"replicas": f"{row['replicas']:.0f}"} | {n: str(value) for n, value in pool.items()}
+    return columns if pool else {}
 
 
 def _widths(family: Family, row: Mapping[str, float]) -> dict[str, float]:

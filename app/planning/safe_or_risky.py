@@ -52,10 +52,9 @@ def settling(found: Found, short: Shortlist) -> Settling | None:
     daring, wins = both[0], better_by(found, short, *both)
     family, row = short.candidates.of(daring.at), short.candidates.row(daring.at)
     run = measurement.at_its_load(family, row, found.targets)
-    each = int(row["tp"] * row["pp"] * row["dp"])
     words = (
-        f"one closed loop at its planned load on one replica of the riskier plan ({each} x "
-        f"{family.system.name}): it meets the targets with a chance of "
+        f"one closed loop at its planned load on {measurement.place(family, row)} of the riskier "
+        f"plan: it meets the targets with a chance of "
         f"{quantities.chance(daring.probability)}, "
         f"and its {found.ranking.by.words} is {quantities.percent(wins)} better"
     )

@@ -204,7 +204,7 @@ def test_a_target_on_time_between_tokens_needs_nothing_where_there_is_one_token(
 @pytest.mark.parametrize(
     ("load", "warning"),
     [
-        ({"tp": 4, "rate": 500}, "more than the deployment sustains"),
+        ({"tp": 4, "rate": 500}, "cannot sustain the load"),
         ({"tp": 1, "concurrency": 8}, "more memory than it has"),
         ({"tp": 4, "concurrency": 8}, ""),
     ],
