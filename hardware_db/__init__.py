@@ -45,7 +45,7 @@ from hardware_db.engine_schema import EngineRecord
 from hardware_db.own_files import LeftOutWarning
 from hardware_db.profile_schema import fitted_profile
 from hardware_db.profiles import load_profile, own_profiles
-from hardware_db.sourced import Fact, Source
+from hardware_db.sourced_facts import Fact, Source
 from hardware_db.system_schema import SystemRecord
 from hardware_db.what_if import is_hypothetical, what_if
 

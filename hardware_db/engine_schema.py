@@ -24,7 +24,7 @@ from genz_core.precision import canonical
 from genz_core.systems import System
 from hardware_db.engine_versions import Era, era_of, is_before, is_until
 from hardware_db.schema_errors import sentence
-from hardware_db.sourced import GIBI, GIGA, MICRO, Fact, Source
+from hardware_db.sourced_facts import GIBI, GIGA, MICRO, Fact, Source
 
 MILLI = 1e-3
 #: {field of `EngineProfile`: (key of the YAML, its unit in SI)}; a missing key keeps the default.

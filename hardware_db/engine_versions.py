@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware_db.sourced import Fact
+from hardware_db.sourced_facts import Fact
 
 _MONTH = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _NUMBERS = re.compile(r"[vb]?(\d+(?:\.\d+)*)")

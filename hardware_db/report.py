@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from hardware_db import system_files
 from hardware_db.rental import MARKETS
-from hardware_db.sourced import ASSUMPTION, Price, unit_of
+from hardware_db.sourced_facts import ASSUMPTION, Price, unit_of
 from hardware_db.system_schema import SystemRecord
 
 _HEAD = """\

@@ -1,7 +1,7 @@
 """Schema of a system's YAML, and the conversion of its units to SI.
 
 Every number has `value`, `source` (a key of the file's `sources`) and `kind`; see
-`hardware_db.sourced`.  Peaks are dense; a link's figure is per device and per direction.
+`hardware_db.sourced_facts`.  Peaks are dense; a link's figure is per device and per direction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
 from genz_core.systems import Link, System
 from hardware_db.schema_errors import sentence
-from hardware_db.sourced import (
+from hardware_db.sourced_facts import (
     GIBI,
     GIGA,
     MEBI,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.latencies import PERCENTILES
-from app.planning import demand, sampling
+from app.planning import demand, sampling_error
 from app.planning.candidates import CHOICES, Candidates
 from app.planning.families import Family
 from app.planning.space import DEGREES, systems
@@ -168,10 +168,10 @@ def figures_of(
         raise Cancelled("no request arrived while the deployment was busy")
     answered = {name: getattr(answers, f"{name}_s")[late] for name in _LATENCIES}
     means = {f"{name}_s": _mean(values) for name, values in answered.items()}
-    errors = sampling.relative_errors(
+    errors = sampling_error.relative_errors(
         lambda kept: _lifted({name: values[kept] for name, values in answered.items()}, held),
         int(late.sum()),
-        sampling.batches(float(np.ptp(answers.arrival_s[late])), means["e2e_s"]),
+        sampling_error.batches(float(np.ptp(answers.arrival_s[late])), means["e2e_s"]),
     )
     return Simulated(_lifted(answered, held), means, int(late.sum()), share, errors=errors)
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from app.accuracy.decisions.choices import LEEWAY
-from app.planning import demand, sampling
+from app.planning import demand, sampling_error
 from app.planning.candidates import Candidates
 from app.planning.corrections import Corrections
 from app.planning.percentiles import Simulated, simulate
 from app.planning.probability import likely
 from app.planning.ranking import Ranking
-from app.planning.sampling import Undecided
+from app.planning.sampling_error import Undecided
 from app.planning.search import Found
 from app.planning.targets import FIGURES, Target
 from app.question.query import Query
@@ -172,7 +172,7 @@ def _longer_and_longer(
     """Simulations of a candidate, each with more requests; a trace has only its own."""
     outcome = simulate(candidates, at, query, draw)
     yield outcome
-    while outcome.errors and (times := sampling.longer(outcome.times, outcome.requests)):
+    while outcome.errors and (times := sampling_error.longer(outcome.times, outcome.requests)):
         outcome = simulate(candidates, at, query, draw, times)
         yield outcome
 
@@ -274,7 +274,7 @@ class _Trials:
             column = target.figure.column
             value = float(self.result.candidates.columns[column][at])
             error = outcome.errors.get(self._source(column), 0.0)
-            if sampling.is_near(target, value, error):
+            if sampling_error.is_near(target, value, error):
                 near.append(Undecided(target, value, error, outcome.requests))
             elif not target.met(np.array([value]))[0]:
                 return ()

@@ -7,7 +7,7 @@ import hardware_db
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.systems import System
 from hardware_db import SystemRecord
-from hardware_db.sourced import unit_of
+from hardware_db.sourced_facts import unit_of
 
 
 def listed(vendor: str = "", kind: str = "", find: str = "") -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import model_registry
 from genz_core import Parallelism, Precision, Workload, decode_step, prefill
 from genz_core.deployment import deploy
 from genz_core.errors import UnknownEngine, UnsupportedEngine
-from hardware_db.sourced import Fact
+from hardware_db.sourced_facts import Fact
 from hardware_db.tables import table
 
 ENGINES = hardware_db.engine_names()

@@ -6,7 +6,7 @@ from pathlib import Path
 import hardware_db
 from genz_core.latency.device import Device
 from hardware_db import lookup, report, system_files
-from hardware_db.sourced import ASSUMPTION
+from hardware_db.sourced_facts import ASSUMPTION
 from tests.rules import for_every
 
 SYSTEMS = sorted(system_files.shipped())

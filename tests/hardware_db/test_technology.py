@@ -15,7 +15,7 @@ from genz_core.serving.cache_tiers import TIERS
 from hardware_db.engine_files import engine_facts, era_facts, prior_engine
 from hardware_db.memory_stacks import generations, memory_bandwidth
 from hardware_db.site_power import site_power
-from hardware_db.sourced import Kind
+from hardware_db.sourced_facts import Kind
 from hardware_db.tables import folder, table
 from tests.hardware_db.system_documents import BOARD, refused
 from tests.rules import for_every

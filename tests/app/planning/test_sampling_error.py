@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.planning import sampling
+from app.planning import sampling_error
 from app.planning import shortlist as module
 from app.planning.answer import answer
 from app.planning.document import document
@@ -27,7 +27,7 @@ def errors(values, count=BATCHES):
     def figures(kept):
         return {name: float(of(values[kept])) for name, of in STATISTICS.items()}
 
-    return sampling.relative_errors(figures, len(values), count)
+    return sampling_error.relative_errors(figures, len(values), count)
 
 
 def related(rng, requests, share):
@@ -64,21 +64,23 @@ def test_the_error_of_a_mean_is_that_of_batch_means():
 
 
 def test_batches_last_as_long_as_a_request_where_there_are_enough():
-    assert sampling.batches(span_s=70.0, lifetime_s=10.0) == 7
-    assert sampling.batches(span_s=20.0, lifetime_s=10.0) == 4
-    assert sampling.batches(span_s=900.0, lifetime_s=10.0) == 10
+    assert sampling_error.batches(span_s=70.0, lifetime_s=10.0) == 7
+    assert sampling_error.batches(span_s=20.0, lifetime_s=10.0) == 4
+    assert sampling_error.batches(span_s=900.0, lifetime_s=10.0) == 10
 
 
 def test_four_times_the_requests_up_to_about_eight_thousand():
-    assert sampling.longer(1, 400) == 4
-    assert sampling.longer(4, 1600) == 16
-    assert sampling.longer(16, 6400) == 0
+    assert sampling_error.longer(1, 400) == 4
+    assert sampling_error.longer(4, 1600) == 16
+    assert sampling_error.longer(16, 6400) == 0
 
 
 def test_what_is_undecided_is_said_with_both_numbers():
     (target,) = parse_targets("ttft_p95 < 160ms")
-    assert sampling.is_near(target, 0.158, 0.02) and not sampling.is_near(target, 0.15, 0.02)
-    one = sampling.Undecided(target, 0.158, 0.02, 6400)
+    assert sampling_error.is_near(target, 0.158, 0.02) and not sampling_error.is_near(
+        target, 0.15, 0.02
+    )
+    one = sampling_error.Undecided(target, 0.158, 0.02, 6400)
     assert one.words == (
         "the simulation does not decide TTFT p95: 158 ms ± 2.0 % after 6,400 requests, "
         "against a target of 160 ms"
