@@ -147,14 +147,15 @@ def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:
     return [row for row in rows if float(row["predicted_s"]) > 0.0]
 
 
-def step_sum(step: StepEstimate) -> str:
-    """What the first configuration's time is the sum of: "113 ms of operators + 4.5 ms of the host
-    = 118 ms".
+def step_sum(estimate: Estimate, phase: str) -> str:
+    """What the time of the first configuration's "prefill" or "decode" is the sum of: "113 ms of
+    operators + 4.5 ms of the host = 118 ms".
 
     The operators of a pipeline are those of one micro-batch, which waits for the others.
     """
-    parts = int(step.micro_batches[0])
-    one = f" of one of {parts} micro-batches" if parts > 1 and step.stages[0] > 1 else ""
+    step = step_of(estimate, phase)
+    parts, piped = int(step.micro_batches[0]), np.max(estimate.parallelism.pp) > 1
+    one = f" of one of {parts} micro-batches" if piped and parts > 1 else ""
     terms = {
         f"of operators{one}": step.operators_s.sum(0), "of the host": step.host_s,
         "of waits in the pipeline": step.pipeline_s, "by measured runs": step.learned_s,

@@ -141,7 +141,7 @@ def _print(found: Estimate, form: TableFormat) -> None:
     lines = [{"figure": k, "value": v} for k, v in folded(summary).items()]
     typer.echo(render(lines, form))
     for phase, rows in operators.items():
-        words = step_sum(getattr(result, phase))
+        words = step_sum(result, phase)
         typer.echo(f"\n{phase}: {words}\n" + render([_brief(row) for row in rows], form))
 
 

@@ -162,6 +162,6 @@ def test_operators_of_a_pipeline_are_said_to_be_those_of_one_micro_batch():
     whole, piped = (
         results.estimate(ask("estimate", {**case, "pp": pp})).engine_estimate for pp in (1, 2)
     )
-    assert "ms of operators + " in step_sum(whole.prefill)
-    assert "ms of operators of one of 16 micro-batches + " in step_sum(piped.prefill)
-    assert "ms of operators of one of 2 micro-batches + " in step_sum(piped.decode)
+    assert "ms of operators + " in step_sum(whole, "prefill")
+    assert "ms of operators of one of 16 micro-batches + " in step_sum(piped, "prefill")
+    assert "ms of operators of one of 2 micro-batches + " in step_sum(piped, "decode")
