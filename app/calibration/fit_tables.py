@@ -27,21 +27,20 @@ class CalibratedSystem(Protocol):
     def points(self) -> Sequence[OperatorPoints]: ...
 
 
-def error_rows(fitted: CalibratedSystem) -> list[dict[str, Any]]:
-    """Errors by operator and format: points, MAPE before and after, 90th percentile after.
+def error_rows(calibration: Calibration) -> list[dict[str, Any]]:
+    """Errors of a fit on its own points, by operator and format, before it and after it.
 
-    Errors are shares of the measured time.
+    Columns: operator, points, mape_before, mape_after, p90_after (shares of the measured time).
     """
-    result = fitted.calibration
     return [
         {
             "operator": key,
             "points": after.points,
-            "before": result.before[key].mape,
-            "after": after.mape,
-            "p90": after.p90,
+            "mape_before": calibration.before[key].mape,
+            "mape_after": after.mape,
+            "p90_after": after.p90,
         }
-        for key, after in result.after.items()
+        for key, after in calibration.after.items()
     ]
 
 

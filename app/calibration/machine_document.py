@@ -3,8 +3,8 @@
 from typing import Any
 
 from app.answers.table import TableFormat, render
+from app.calibration.fit_tables import error_rows
 from app.calibration.machine_validation import Validation
-from genz_core.calibration.operator_calibration import Calibration
 
 #: Median error that a calibration should reach.
 TARGET = 0.15
@@ -30,22 +30,8 @@ def summary(validation: Validation) -> dict[str, Any]:
         "doubts": list(validation.doubts),
         "phases": {name: phase.row() for name, phase in validation.phases.items()},
         "rows": list(validation.rows),
-        "operators": operator_errors(machine.calibration),
+        "operators": error_rows(machine.calibration),
     }
-
-
-def operator_errors(calibration: Calibration) -> list[dict[str, Any]]:
-    """Errors of the fit on its own microbenchmarks, before and after, by operator."""
-    return [
-        {
-            "operator": key,
-            "points": after.points,
-            "mape_before": calibration.before[key].mape,
-            "mape_after": after.mape,
-            "p90_after": after.p90,
-        }
-        for key, after in calibration.after.items()
-    ]
 
 
 def sentence(validation: Validation) -> str:
@@ -142,7 +128,7 @@ def _fits(validation: Validation) -> list[dict[str, Any]]:
             "MAPE before": f"{row['mape_before']:.1%}",
             "MAPE after": f"{row['mape_after']:.1%}",
         }
-        for row in operator_errors(validation.machine.calibration)
+        for row in error_rows(validation.machine.calibration)
     ]
 
 

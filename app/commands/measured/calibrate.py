@@ -88,10 +88,10 @@ def _validate(
 
 
 def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
-    from app.calibration.machine_document import operator_errors
+    from app.calibration.fit_tables import error_rows
     from profilers.collect.clock import contention_note
 
-    rows = operator_errors(calibrated.calibration)
+    rows = error_rows(calibrated.calibration)
     facts = {
         "system": calibrated.system.slug,
         "engine": calibrated.engine.name,
@@ -132,7 +132,8 @@ def report(
 
     fitted = from_reports.fit(profilers.read_reports(files), system, name)
     paths = from_reports.save(fitted) if save else []
-    errors, constants = fit_tables.error_rows(fitted), fit_tables.constant_rows(fitted)
+    errors = fit_tables.error_rows(fitted.calibration)
+    constants = fit_tables.constant_rows(fitted)
     facts = {
         "system": fitted.system.slug,
         "kernel_time_share": fitted.share,

@@ -95,11 +95,15 @@ def fit_panel(
 
     fact: label and value of an additional card.  save: writes the files.
     """
-    rows = fit_tables.error_rows(fitted)
-    median = [float(pd.Series([row[key] for row in rows]).median()) for key in ("before", "after")]
+    rows = fit_tables.error_rows(fitted.calibration)
+    median = [
+        float(pd.Series([row[key] for row in rows]).median())
+        for key in ("mape_before", "mape_after")
+    ]
     memory = ("Memory", quantities.bandwidth(fitted.system.memory_bytes_per_s))
     _cards((median[0], median[1]), memory, fact)
-    draw_table(rows, "fit_errors", column_config=dict.fromkeys(("before", "after", "p90"), SHARE))
+    shares = ("mape_before", "mape_after", "p90_after")
+    draw_table(rows, "fit_errors", column_config=dict.fromkeys(shares, SHARE))
     points = fit_tables.point_rows(fitted)
     for state in ("before", "after"):
         of_state = columns_of([point for point in points if point["state"] == state])

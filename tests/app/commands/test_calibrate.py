@@ -62,6 +62,6 @@ def test_a_report_gives_a_system_with_its_errors_and_its_uncertainty(answer, pri
     assert document["system"] == "h100-sxm5-80gb-from-report"
     assert {Path(file).parent.name for file in document["files"]} == {"systems", "profiles"}
     assert all(Path(file).is_file() for file in document["files"])
-    assert all(row["after"] < row["before"] for row in document["operators"])
+    assert all(row["mape_after"] < row["mape_before"] for row in document["operators"])
     text = printed("calibrate", "report", QWEN, "--no-save")
     assert "uncertainty" in text and "system h100-sxm5-80gb-from-report (not saved)" in text
