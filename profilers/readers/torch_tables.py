@@ -14,9 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profilers.readers.columns import MAX_NAME_CHARS, label_of, nullable_integers, range_paths
+from profilers.readers.torch_header import devices_of, facts_of
 from profilers.schema import (
     HOST_COLUMNS,
-    OWN_RUN,
     RANGE_COLUMNS,
     WAIT_COLUMNS,
     DeviceInfo,
@@ -28,18 +28,6 @@ from profilers.schema import (
 from profilers.timeline import time_spans
 
 FORMAT = "torch-trace"
-
-#: Header fields that are shown; others may name hosts, users and paths.
-FACTS = (
-    "schemaVersion",
-    "cuda_runtime_version",
-    "cuda_driver_version",
-    "hip_runtime_version",
-    "hip_driver_version",
-    "cupti_version",
-    "roctracer_version",
-)
-
 
 #: A launch: start, end, "External id", whether it launches a graph, and thread.
 Launch = tuple[float, float, Hashable, bool, int]
@@ -115,9 +103,9 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
     origin = origin_of(events)
     ranges = _ranges(events, origin)
     kernels = _kernels(events, origin, ranges)
-    facts = {k: header[k] for k in FACTS if isinstance(header.get(k), (int, float, str))}
-    own = _own_run(header.get(OWN_RUN))
-    own_device = (DeviceInfo(name=str(own["run_device"])),) if own.get("run_device") else ()
+    facts = facts_of(header)
+    used = sorted(kernels["device"].dropna().unique().tolist())
+    own_device = (DeviceInfo(name=str(facts["run_device"])),) if facts.get("run_device") else ()
     return Report(
         format=FORMAT,
         tool="torch",
@@ -128,8 +116,8 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
         ranges=ranges,
         host=_host(events),
         waits=_waits(events, origin),
-        devices=_devices(header.get("deviceProperties"), kernels) or own_device,
-        facts=facts | _distributed(header.get("distributedInfo")) | own,
+        devices=devices_of(header, used) or own_device,
+        facts=facts,
         notes=_notes(kernels),
     )
 
@@ -341,55 +329,6 @@ def _host(events: TraceEvents) -> pd.DataFrame:
             "time_s": [events.call_us[name] * 1e-6 for name in names],
         },
     )
-
-
-#: Facts that Ridgeline writes into the traces of its own runs, with their types.
-_OWN = {"device": str, "model": str, "engine": str, "dtype": str, "batch": int, "isl": int,
-        "osl": int}  # fmt: skip
-
-
-def _own_run(told: Any) -> dict[str, str | int | float]:
-    """The facts that a run of Ridgeline wrote into the trace, as "run_batch" and so on."""
-    known = told if isinstance(told, dict) else {}
-    return {
-        f"run_{name}": known[name][:200] if kind is str else known[name]
-        for name, kind in _OWN.items()
-        if isinstance(known.get(name), kind) and (kind is str or known[name] > 0)
-    }
-
-
-def _devices(properties: Any, kernels: pd.DataFrame) -> tuple[DeviceInfo, ...]:
-    """The devices that ran kernels, named by `deviceProperties`; all of these where none ran.
-
-    ROCm numbers devices differently for kernels and for properties; with a single device there is
-    no ambiguity.
-    """
-    known_devices = {p.get("id"): p for p in properties or [] if isinstance(p, dict)}
-    used = sorted(kernels["device"].dropna().unique().tolist()) or list(known_devices)
-    only = next(iter(known_devices.values())) if len(known_devices) == 1 else {}
-    return tuple(
-        _device(index, known_devices.get(index) or (only if len(used) == 1 else {}))
-        for index in used
-    )
-
-
-def _device(index: Any, properties: dict[str, Any]) -> DeviceInfo:
-    major, minor = properties.get("computeMajor"), properties.get("computeMinor")
-    units, memory = properties.get("numSms"), properties.get("totalGlobalMem")
-    return DeviceInfo(
-        index=index if isinstance(index, int) else None,
-        name=str(properties.get("name", ""))[:200],
-        units=units if isinstance(units, int) else None,
-        memory_bytes=float(memory) if isinstance(memory, int) else None,
-        compute_capability=f"{major}.{minor}" if isinstance(major, int) else None,
-    )
-
-
-def _distributed(info: Any) -> dict[str, str | float | int]:
-    """World size, rank and backend of a distributed run."""
-    wanted = ("backend", "rank", "world_size", "nccl_version")
-    fields = info if isinstance(info, dict) else {}
-    return {key: fields[key] for key in wanted if isinstance(fields.get(key), (int, str))}
 
 
 def _notes(kernels: pd.DataFrame) -> tuple[str, ...]:

@@ -22,8 +22,9 @@ from genz_core.errors import ReportError
 from profilers.readers.columns import MAX_NAME_CHARS
 from profilers.readers.compressed import BrokenOff, content_chunks
 from profilers.readers.json_stream import JsonStream
+from profilers.readers.torch_header import FACTS
 from profilers.readers.torch_host import host_operators
-from profilers.readers.torch_tables import FACTS, TraceEvents, build_report
+from profilers.readers.torch_tables import TraceEvents, build_report
 from profilers.schema import OWN_RUN, Report
 
 #: Most device activities, launches, operators and annotations that one trace may hold.
