@@ -128,7 +128,7 @@ def test_a_topology_that_cannot_be_is_refused_in_a_sentence(changed, said):
     ("more", "said"),
     [
         ({"l2_mb": 1, "l2_mib": 1}, "give l2_mb or l2_mib, not both"),
-        ({"memory_gib": 24}, "give memory_gb (1e9 bytes) or memory_gib"),
+        ({"memory_gib": 24}, "give either memory_gb (1e9 bytes) or memory_gib"),
     ],
 )
 def test_a_size_is_given_in_one_unit(more, said):

@@ -305,7 +305,7 @@ def test_shapes_that_are_none_are_left_out(sizes, export):
 
 def test_a_database_of_something_else_is_named_as_such(export):
     path = export("CREATE TABLE places (url)", StringIds=[])
-    with pytest.raises(ReportError, match="no Nsight Systems export"):
+    with pytest.raises(ReportError, match="not an Nsight Systems export"):
         profilers.read_report(path)
 
 

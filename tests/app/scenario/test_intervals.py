@@ -183,7 +183,7 @@ def test_a_static_batch_says_that_its_intervals_rest_on_other_runs_than_those_un
     assert static.value == pytest.approx(served_row["tpot_s"], rel=0.03)
     assert static.high / static.value > served_row["tpot_high_s"] / served_row["tpot_s"]
     priced = caches.priced(Setup(replace(users, concurrency=None)))
-    assert "Those under load come from runs of servers" in explanations.trust(priced)
+    assert "Intervals under load come from runs of servers" in explanations.trust(priced)
     none = caches.priced(Setup(Question(system="tpu-v6e")))
     assert "come from" not in explanations.trust(none)
 
