@@ -101,8 +101,10 @@ def test_users_that_wait_for_the_tokens_of_steps_are_told_how_many_these_are():
 
 
 def test_whole_prompts_that_limit_the_users_are_named_once():
+    """A budget with room for a prompt and 50 answers, fewer than the memory holds."""
     given = {"model": "meta-llama/Llama-3.1-8B", "system": "h200", "isl": 8000, "osl": 400}
-    row = serve(ask("serve", {**given, "engine": "trtllm", "concurrency": 400})).rows[0]
+    limits = {"engine": "trtllm", "max_num_batched_tokens": 8050, "length_ratio": 1.0}
+    row = serve(ask("serve", {**given, **limits, "concurrency": 400})).rows[0]
     assert row["message"].startswith("without chunked prefill, a prompt waits")
     assert "users run at once" not in row["message"]
 
