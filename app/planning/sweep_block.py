@@ -54,9 +54,8 @@ def resolve(block: Block) -> Resolved | RidgelineError:
     Raises:
         RidgelineError: an unknown name.
     """
-    arrays = {name: np.array(values[:2]) for name, values in block.axes.items()}
     try:
-        return deployed(block.query, arrays)
+        return deployed(block.query)
     except LookupError:
         raise
     except RidgelineError as error:

@@ -169,7 +169,7 @@ def resolved_of(point: Point) -> Resolved:
     Raises:
         RidgelineError: an unknown name or format.
     """
-    return deployed(point.query, {name: np.array([n]) for name, n in point.numbers.items()})
+    return deployed(point.query)
 
 
 def _price_or_fail(points: Sequence[Point]) -> list[Row]:

@@ -306,7 +306,7 @@ def serve(query: Query, on_error: OnError = "raise") -> Served:
         RidgelineError: as `estimate`.
     """
     question = query.question
-    resolved = served_rows.deployed(query, query.arrays)
+    resolved = served_rows.deployed(query)
     result = served_rows.served(resolved, query.arrays)
     load = query.arrays.get(question.kind, getattr(question, question.kind))
     loads = np.broadcast_to(np.asarray(load, dtype=float), (query.size,))

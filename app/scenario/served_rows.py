@@ -49,10 +49,8 @@ OTHERS = (
 _BY_KIND = ("utilisation", "prompt_share")
 
 
-def deployed(query: Query, arrays: Mapping[str, Array] | None = None) -> Resolved:
+def deployed(query: Query) -> Resolved:
     """The deployment of a question: resolved names, calibration, drafts and adapters.
-
-    arrays: replace the question's numbers.
 
     Raises:
         RidgelineError: an unknown name, or drafts or adapters that the model does not support.

@@ -48,7 +48,7 @@ def over_budget(engine: EngineProfile, told: float, isl: float, osl: float) -> s
     if told:
         return f"{refused}: raise it, or enable chunked_prefill"
     raised = float(usual_tokens(engine, isl, osl))
-    return f"{refused}: raised to {raised:,.0f}; chunked_prefill is the other way"
+    return f"{refused}: priced with {raised:,.0f}, or enable chunked_prefill"
 
 
 def running_beside(

@@ -48,7 +48,7 @@ def test_a_prompt_above_the_budget_of_an_engine_that_refuses_it_raises_the_budge
     assert closed.tpot_s == pytest.approx(run.tpot_mean_s, rel=0.03)
     said = str(closed.rows[0]["message"])
     assert "trtllm refuses prompts above max_num_batched_tokens (8,192)" in said
-    assert f"the longest has {isl:,} tokens: raised to {isl + 256:,};" in said
+    assert f"the longest has {isl:,} tokens: priced with {isl + 256:,}, or enable" in said
     assert "trtllm refuses prompts above" in run.message
 
 
