@@ -111,7 +111,7 @@ def test_the_command_takes_the_same_words():
         ({"prefix_hits": 1.0}, "from 0 to below 1"),
         ({"prefix_hits": 0.5, "turns": 2}, "determine the hits"),
         ({"samples": 2, "beams": 2}, "give one"),
-        ({"turns": 2, "samples": 2}, "turns"),
+        ({"turns": 2, "samples": 2}, "leave out samples and beams"),
         ({"prefix_tier": "host"}, "prefix_hits"),
         ({"prefix_tier": "disk", "prefix_hits": 0.5}, "choose device, host"),
         ({"turns": 0}, "whole number"),
