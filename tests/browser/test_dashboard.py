@@ -233,7 +233,7 @@ def test_a_page_fits_a_phone_and_asks_nobody_but_its_own_server(
 
 def test_what_stands_on_a_card_is_wrapped_and_never_cut(open_page):
     page = open_page("answer", system="gaudi3", batch=16)
-    page.get_by_text("set a rent under What if").wait_for()
+    page.get_by_text("set Rent of a device").wait_for()
     texts = '[data-testid="stMetricLabel"] *, [data-testid="stMetricDelta"] *'
     styles = f"[...document.querySelectorAll('{texts}')].map(one => getComputedStyle(one))"
     assert page.evaluate(f"{styles}.map(one => one.textOverflow + ' ' + one.whiteSpace)")
