@@ -181,7 +181,9 @@ def _per_token(replica: float, running: Operation, question: Question) -> dict[s
 
 
 def _day(replica: float, running: Operation, question: Question, follows: bool) -> dict[str, Any]:
-    """A day: replicas by hour, utilisation, cost per million output tokens."""
+    """A day: replicas by hour, cost per million output tokens, and `utilisation`: what a replica
+    serves on average, over what it serves under the stated load.
+    """
     rates = day_rates(running, question)
     each = running.replica_requests_per_s
     replicas = replicas_over_day(rates, each, follows_load=follows)

@@ -84,7 +84,7 @@ def _days(found: Mapping[str, Any]) -> Iterator[str]:
     """Lines on a day of one form of ownership."""
     for name, day in found["day"].items():
         yield (
-            f"  {name}: {quantities.percent(day['utilisation'])} used, "
+            f"  {name}: {quantities.percent(day['utilisation'])} of the stated load on average, "
             f"{quantities.dollars(day['usd'])} a day, "
             f"{quantities.dollars(day['usd'] * _DAYS_A_MONTH)} a month, "
             f"{quantities.dollars(day['usd_per_mtok_blended'])} per million tokens of input "

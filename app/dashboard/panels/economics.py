@@ -201,7 +201,7 @@ def _tables(ways: Named) -> None:
             low, high = (f"{end(day['replicas']):.0f}" for end in (min, max))
             rows.append({
                 "Way": f"{way}, {name}",
-                COLUMNS["utilisation"].head: quantities.percent(day["utilisation"]),
+                "Mean over stated load": quantities.percent(day["utilisation"]),
                 COLUMNS["replicas"].head: low if low == high else f"{low} to {high}",
                 "A day": quantities.dollars(day["usd"]),
                 "$/Mtok in and out, over the day": quantities.dollars(day["usd_per_mtok_blended"]),
