@@ -9,6 +9,7 @@ the load is served within the targets; nothing below it suffices.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from genz_core.latency.roofline import fastest_of
 from genz_core.sensitivity import least_factor
 from genz_core.steps.step_estimate import StepEstimate
 from genz_core.systems import System
+from genz_core.workload import Estimate
 
 _MOST = 64.0
 #: Part of a step's time that each resource takes.
@@ -61,24 +63,40 @@ def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
     if not targets or not known <= {"ttft_s", "tpot_s"}:
         raise InvalidValue('give targets on mean latencies, as "ttft < 500ms, tpot < 20ms"')
     targets = judged(targets, resolved.scenario.osl)
-    factors = {resource: _sufficient(resolved, targets, resource) for resource in RESOURCES}
-    factors["together"] = _sufficient(resolved, targets, *RESOURCES)
+    enough = _Enough(resolved, targets)
+    factors = {resource: enough.least(resource) for resource in RESOURCES}
+    factors["together"] = enough.least(*RESOURCES)
     limits = {target.figure.column: target.value for target in targets}
     return Requirement(factors, *_least(resolved, limits))
 
 
-def _sufficient(resolved: Resolved, targets: tuple[Target, ...], *resources: str) -> float | None:
-    """The smallest factor on resources that suffices, None if 64 does not."""
+@dataclass(frozen=True)
+class _Enough:
+    """Whether a deployment meets targets with more of some resources."""
 
-    def enough(factor: float) -> bool:
-        changed = resolved
-        for resource in resources if factor != 1.0 else ():
+    resolved: Resolved
+    targets: tuple[Target, ...]
+
+    def least(self, *resources: str) -> float | None:
+        """The smallest factor on resources that suffices, None if 64 does not."""
+        return least_factor(lambda factor: self._holds(resources, factor), _MOST)
+
+    def _holds(self, resources: tuple[str, ...], factor: float) -> bool:
+        if factor == 1.0:
+            return self._today
+        changed = self.resolved
+        for resource in resources:
             changed = scaled(changed, resource, factor)
-        found = figures(changed)
-        good = all(found[target.figure.column] <= target.value for target in targets)
-        return good and found["fits"] > 0 and math.isfinite(found["ttft_s"])
+        return self._meets(changed)
 
-    return least_factor(enough, _MOST)
+    @cached_property
+    def _today(self) -> bool:
+        return self._meets(self.resolved)
+
+    def _meets(self, resolved: Resolved) -> bool:
+        found = figures(resolved)
+        good = all(found[target.figure.column] <= target.value for target in self.targets)
+        return good and found["fits"] > 0 and math.isfinite(found["ttft_s"])
 
 
 def _least(
@@ -90,10 +108,14 @@ def _least(
     """
     q, first = resolved.scenario, reader(resolved)
     sizes = _requests(q)
+
+    @cache
+    def priced(pooled: bool, batch: int) -> Estimate:
+        return estimate_resolved(first if pooled else resolved, **sizes, batch=[batch])
+
     prompts = q.batch if q.kind == "batch" and not has_pool(q) else 1
     held = q.batch if q.kind == "batch" else 1  # a fast device keeps no more in its memory
-    reading = estimate_resolved(first, **sizes, batch=[prompts])
-    answering = estimate_resolved(resolved, **sizes, batch=[_fewest(q, limits)])
+    reading, answering = priced(has_pool(q), prompts), priced(False, _fewest(q, limits))
     has = {
         "capacity_bytes": resolved.system.memory_bytes,
         "bytes_per_s": resolved.system.memory_bytes_per_s,
@@ -102,7 +124,7 @@ def _least(
     }
     least = dict.fromkeys(has, math.nan)
     if not q.offload:
-        memory = estimate_resolved(resolved, **sizes, batch=[held]).memory
+        memory = priced(False, held).memory
         least["capacity_bytes"] = float((memory.weights_bytes + memory.kv_bytes)[0])
     steps = {
         "ttft_s": (first.system, reading.prefill, reading.bound_ttft_s),
