@@ -12,6 +12,7 @@ from genz_core.serving import ServingEstimate
 from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.load_checks import real_lengths
 from genz_core.types import Array, Num, Workload
+from genz_core.validity import spread
 
 #: Share of the users that may wait before a sentence says so: judgement.
 _FEW_WAIT = 0.01
@@ -99,4 +100,4 @@ class _Limits:
 
 
 def _spread(values: Num, result: ServingEstimate) -> Array:
-    return np.broadcast_to(np.asarray(values, dtype=float), result.status.shape)
+    return spread(np.asarray(values, dtype=float), result.status.size)

@@ -23,6 +23,7 @@ from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.options import Options
 from genz_core.steps.step_estimate import StepEstimate
 from genz_core.types import Array, Group, Num, Parallelism, Places, Step, Workload
+from genz_core.validity import spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Transfer:
     def of_configs(self, at: Places, size: int) -> Transfer:
         """The transfer of some of `size` configurations."""
         rate, latency = (
-            np.broadcast_to(np.asarray(one, dtype=float), (size,))[at]
+            spread(np.asarray(one, dtype=float), size)[at]
             for one in (self.bytes_per_s, self.latency_s)
         )
         return replace(self, bytes_per_s=rate, latency_s=latency)
