@@ -21,7 +21,7 @@ from genz_core.errors import InvalidValue
 from tests.app.planning.asking import asked as a_plan
 
 CLOSED = {"concurrency": 16, "isl": 256, "osl": 64}
-OPEN = {"rate": 8.0, "isl": 256, "osl": 64, "requests": 200}
+OPEN = {"rate": 8.0, "isl": 256, "osl": 64, "requests": 1000}
 LLAMA = "meta-llama/Llama-3.1-8B"
 
 

@@ -53,8 +53,8 @@ def test_each_of_three_changes_is_named_with_its_cause_within_a_minute(engine: s
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_fewer_cache_hits_are_named(engine: str):
-    parts = [(load(engine, shared_tokens=1024, isl=256), 240, 1.0),
-             (load(engine, isl=1280), 240, 1.0)]  # fmt: skip
+    parts = [(load(engine, shared_tokens=4096, isl=256), 240, 1.0),
+             (load(engine, isl=4352), 240, 1.0)]  # fmt: skip
     found = of_looks(asked(engine), looks(in_turn(parts), engine, 480.0, EVERY), WINDOW)
     assert [event.change.cause for event in found.alarms] == ["cache hits"]
 
