@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count
+from model_registry.graph.layer_plans import attention, decoder, feed_forward
 from model_registry.spec import Layer, ModelSpec
 
 
@@ -12,5 +12,4 @@ from model_registry.spec import Layer, ModelSpec
 def apertus(config: Config) -> ModelSpec:
     """Llama's attention with norms on the heads, xIELU in the feed-forward."""
     block = feed_forward(config, gated=False, activation_weights=2)
-    layer = Layer((attention(config, norm="head"), block))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config, norm="head"), block)))

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import (
-    attention,
-    decoder,
-    feed_forward,
-    layer_count,
-    mixture,
-    windows,
-)
+from model_registry.graph.layer_plans import attention, decoder, feed_forward, mixture, windows
 from model_registry.spec import Layer, ModelSpec
 
 
 @architecture("arcee")
 def arcee(config: Config) -> ModelSpec:
     """AFM-4.5B: Llama's layer with a plain feed-forward of squared ReLU."""
-    layer = Layer((attention(config), feed_forward(config, gated=False)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config), feed_forward(config, gated=False))))
 
 
 @architecture("afmoe")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, layer_count, mixture
+from model_registry.graph.layer_plans import attention, decoder, mixture
 from model_registry.spec import FeedForward, Layer, ModelSpec, ShortcutMixture
 
 
@@ -25,4 +25,4 @@ def arctic(config: Config) -> ModelSpec:
     config.ignore("quantization", "enc_index")
     dense = FeedForward(config.integer("hidden_size"))
     layer = Layer((ShortcutMixture(mixture(config)), attention(config), dense), extra_norms=1)
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, layer)

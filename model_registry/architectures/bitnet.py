@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count
+from model_registry.graph.layer_plans import attention, decoder, feed_forward
 from model_registry.spec import Layer, ModelSpec
 
 
@@ -14,4 +14,4 @@ def bitnet(config: Config) -> ModelSpec:
     layer = Layer(
         (attention(config, inner_norm=True), feed_forward(config, inner_norm=True)),
     )
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, layer)

@@ -9,7 +9,6 @@ from model_registry.graph.layer_plans import (
     decoder,
     experts_at,
     feed_forward,
-    layer_count,
     mixture,
     windows,
 )
@@ -21,8 +20,7 @@ def cohere(config: Config) -> ModelSpec:
     """Command R; the larger ones norm each head of queries and keys with different weights."""
     norm = "heads" if config.flag("use_qk_norm") else ""
     layer = Layer((attention(config, norm=norm), feed_forward(config)), parallel=True)
-    layers = [layer] * layer_count(config)
-    return decoder(config, layers, norm="layer_without_bias", tied=True)
+    return decoder(config, layer, norm="layer_without_bias", tied=True)
 
 
 @architecture("cohere2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, layer_count
+from model_registry.graph.layer_plans import attention, decoder
 from model_registry.spec import Layer, Mixture, ModelSpec
 
 
@@ -18,5 +18,4 @@ def dbrx(config: Config) -> ModelSpec:
         top_k=ffn.integer("num_experts_per_tok"),
         intermediate=ffn.integer("intermediate_size"),
     )
-    layers = [Layer((mixer, experts))] * layer_count(config)
-    return decoder(config, layers, norm="layer_without_bias")
+    return decoder(config, Layer((mixer, experts)), norm="layer_without_bias")

@@ -10,12 +10,11 @@ from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
     decoder,
-    experts_at,
     feed_forward,
+    feed_forwards,
     layer_count,
-    mixture,
 )
-from model_registry.spec import Indexer, LatentAttention, Layer, ModelSpec
+from model_registry.spec import Indexer, LatentAttention, Layer, Mixture, ModelSpec
 
 
 def latent_attention(
@@ -42,10 +41,7 @@ def latent_attention(
 @architecture("deepseek")
 def deepseek_moe(config: Config) -> ModelSpec:
     """DeepSeekMoE 16B: Llama's attention, fine-grained and shared experts."""
-    layers = [
-        Layer((attention(config), mixture(config) if on else feed_forward(config)))
-        for on in experts_at(config)
-    ]
+    layers = [Layer((attention(config), block)) for block in feed_forwards(config)]
     return decoder(config, layers)
 
 
@@ -72,8 +68,7 @@ def deepseek(config: Config) -> ModelSpec:
 def minicpm3(config: Config) -> ModelSpec:
     """Latent attention and a dense feed-forward in every layer, scaled streams."""
     config.ignore("scale_emb", "scale_depth", "dim_model_base")
-    layer = Layer((latent_attention(config), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config), tied=True)
+    return decoder(config, Layer((latent_attention(config), feed_forward(config))), tied=True)
 
 
 @architecture("deepseek_v32", "glm_moe_dsa")
@@ -98,13 +93,8 @@ def deepseek_sparse(config: Config) -> ModelSpec:
 
 def _decoder(config: Config, indexers: list[Indexer] | list[None]) -> ModelSpec:
     layers = [
-        Layer(
-            (
-                latent_attention(config, indexer),
-                mixture(config) if on else feed_forward(config),
-            )
-        )
-        for indexer, on in zip(indexers, experts_at(config), strict=True)
+        Layer((latent_attention(config, indexer), block))
+        for indexer, block in zip(indexers, feed_forwards(config), strict=True)
     ]
     chooses = replace(indexers[-1], owner=True) if indexers[-1] else None
     predicts = Layer((latent_attention(config, chooses), layers[-1].blocks[1]))
@@ -115,11 +105,8 @@ def _decoder(config: Config, indexers: list[Indexer] | list[None]) -> ModelSpec:
 def axk1(config: Config) -> ModelSpec:
     """A.X K1: DeepSeek V3's layer with a norm behind the experts."""
     layers = [
-        Layer(
-            (latent_attention(config), mixture(config) if on else feed_forward(config)),
-            extra_norms=int(on),
-        )
-        for on in experts_at(config, first_dense=1)
+        Layer((latent_attention(config), block), extra_norms=int(isinstance(block, Mixture)))
+        for block in feed_forwards(config, first_dense=1)
     ]
     return decoder(config, layers)
 
@@ -128,5 +115,4 @@ def axk1(config: Config) -> ModelSpec:
 def youtu(config: Config) -> ModelSpec:
     """Youtu-LLM: latent attention and a dense feed-forward in every layer."""
     config.ignore("embedding_initializer_range")
-    layer = Layer((latent_attention(config), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config), tied=True)
+    return decoder(config, Layer((latent_attention(config), feed_forward(config))), tied=True)

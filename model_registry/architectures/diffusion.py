@@ -40,8 +40,7 @@ def llada(config: Config) -> ModelSpec:
 def dream(config: Config) -> ModelSpec:
     """Dream (arXiv:2508.15487): Qwen2.5's layers, whose weights it started from."""
     config.ignore("use_mrope", "use_sliding_window", "attention_bias", "sliding_window")
-    layer = Layer((attention(config, qkv_bias=True), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config, qkv_bias=True), feed_forward(config))))
 
 
 @architecture("llada2_moe")

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import (
-    attention,
-    decoder,
-    experts_at,
-    feed_forward,
-    mixture,
-    windows,
-)
+from model_registry.graph.layer_plans import attention, decoder, feed_forwards, windows
 from model_registry.spec import Layer, ModelSpec
 
 
@@ -20,12 +13,7 @@ def dots1(config: Config) -> ModelSpec:
     """Norms on the heads of queries and keys; experts after the first layers."""
     config.ignore("max_window_layers", "use_sliding_window")
     layers = [
-        Layer(
-            (
-                attention(config, norm="head", window=window),
-                mixture(config) if on else feed_forward(config),
-            )
-        )
-        for window, on in zip(windows(config), experts_at(config), strict=True)
+        Layer((attention(config, norm="head", window=window), block))
+        for window, block in zip(windows(config), feed_forwards(config), strict=True)
     ]
     return decoder(config, layers)

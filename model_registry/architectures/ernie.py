@@ -20,8 +20,7 @@ def ernie4_5(config: Config) -> ModelSpec:
     """Llama's layer, with biases everywhere if switched on."""
     bias = config.flag("use_bias")
     mixer = attention(config, qkv_bias=bias, output_bias=bias)
-    layer = Layer((mixer, feed_forward(config, bias=bias)))
-    return decoder(config, [layer] * layer_count(config), tied=True)
+    return decoder(config, Layer((mixer, feed_forward(config, bias=bias))), tied=True)
 
 
 @architecture("ernie4_5_moe")

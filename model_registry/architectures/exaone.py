@@ -7,9 +7,8 @@ from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
     decoder,
-    experts_at,
     feed_forward,
-    mixture,
+    feed_forwards,
     windows,
 )
 from model_registry.spec import Attention, Layer, ModelSpec
@@ -46,12 +45,7 @@ def exaone_moe(config: Config) -> ModelSpec:
     """K-EXAONE: norms in front, experts and a shared one after the first layer."""
     sizes = _windows(config)
     layers = [
-        Layer(
-            (
-                _attention(config, window, windowed=any(sizes)),
-                mixture(config) if on else feed_forward(config),
-            )
-        )
-        for window, on in zip(sizes, experts_at(config, first_dense=1), strict=True)
+        Layer((_attention(config, window, windowed=any(sizes)), block))
+        for window, block in zip(sizes, feed_forwards(config, first_dense=1), strict=True)
     ]
     return decoder(config, layers)

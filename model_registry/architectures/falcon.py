@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, layer_count
+from model_registry.graph.layer_plans import attention, decoder
 from model_registry.spec import FeedForward, Layer, ModelSpec
 
 
@@ -24,6 +24,5 @@ def falcon(config: Config) -> ModelSpec:
     layer = Layer(
         (mixer, FeedForward(width, gated=False, bias=bias)), parallel=parallel, parallel_norms=norms
     )
-    layers = [layer] * layer_count(config)
     context = config.integer("max_position_embeddings", 2048)
-    return decoder(config, layers, norm="layer", tied=True, max_context=context)
+    return decoder(config, layer, norm="layer", tied=True, max_context=context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count
+from model_registry.graph.layer_plans import attention, decoder, feed_forward
 from model_registry.spec import Layer, Mamba2, ModelSpec, SideBySide
 
 
@@ -31,4 +31,4 @@ def falcon_h1(config: Config) -> ModelSpec:
         gated_norm=config.flag("mamba_rms_norm"),
     )
     layer = Layer((SideBySide((attention(config), recurrence)), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, layer)

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, windows
+from model_registry.graph.layer_plans import attention, decoder, feed_forward, windows
 from model_registry.spec import Layer, ModelSpec
 
 
 @architecture("gemma")
 def gemma(config: Config) -> ModelSpec:
     """Llama's layer with wide heads and one table for input and output."""
-    layer = Layer((attention(config), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config), tied=True)
+    return decoder(config, Layer((attention(config), feed_forward(config))), tied=True)
 
 
 @architecture("gemma2")

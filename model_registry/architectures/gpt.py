@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count
+from model_registry.graph.layer_plans import attention, decoder, feed_forward
 from model_registry.spec import FeedForward, Layer, ModelSpec
 
 
@@ -22,8 +22,8 @@ def gpt2(config: Config) -> ModelSpec:
     config.ignore("summary_first_dropout", "scale_attn_by_inverse_layer_idx")
     mixer = attention(config, qkv_bias=True, output_bias=True, rope=False)
     positions = config.integer("max_position_embeddings", 1024)
-    layers = [Layer((mixer, _plain(config)))] * layer_count(config)
-    return decoder(config, layers, norm="layer", positions=positions, tied=True)
+    layer = Layer((mixer, _plain(config)))
+    return decoder(config, layer, norm="layer", positions=positions, tied=True)
 
 
 @architecture("gptj")
@@ -32,7 +32,7 @@ def gptj(config: Config) -> ModelSpec:
     config.ignore("n_ctx", "scale_attn_weights", "summary_use_proj", "summary_type")
     config.ignore("summary_activation", "summary_proj_to_labels", "summary_first_dropout")
     layer = Layer((attention(config), _plain(config)), parallel=True)
-    return decoder(config, [layer] * layer_count(config), norm="layer", head_bias=True)
+    return decoder(config, layer, norm="layer", head_bias=True)
 
 
 @architecture("gpt_neox")
@@ -42,7 +42,7 @@ def gpt_neox(config: Config) -> ModelSpec:
     mixer = attention(config, qkv_bias=bias, output_bias=bias)
     parallel = config.flag("use_parallel_residual", True)
     layer = Layer((mixer, _plain(config)), parallel=parallel, parallel_norms=2)
-    return decoder(config, [layer] * layer_count(config), norm="layer")
+    return decoder(config, layer, norm="layer")
 
 
 @architecture("opt")
@@ -59,7 +59,7 @@ def opt(config: Config) -> ModelSpec:
     layer = Layer((mixer, dense), norms="before" if before else "after")
     return decoder(
         config,
-        [layer] * layer_count(config),
+        layer,
         norm="layer",
         positions=config.integer("max_position_embeddings") + 2,
         embedding_dim=0 if width == hidden else width,
@@ -79,8 +79,6 @@ def bloom(config: Config) -> ModelSpec:
     config.ignore("bias_dropout_fusion", "offset_alibi", "seq_length", "skip_bias_add")
     config.ignore("skip_bias_add_qkv", "unk_token_id", "n_inner", "num_key_value_heads")
     mixer = attention(config, qkv_bias=True, output_bias=True, rope=False)
-    layers = [Layer((mixer, _plain(config)))] * layer_count(config)
+    layer = Layer((mixer, _plain(config)))
     context = config.integer("max_position_embeddings", 0) or 2048
-    return decoder(
-        config, layers, norm="layer", embedding_norm=True, tied=True, max_context=context
-    )
+    return decoder(config, layer, norm="layer", embedding_norm=True, tied=True, max_context=context)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, layer_count, mixture
+from model_registry.graph.layer_plans import attention, decoder, mixture
 from model_registry.spec import Layer, ModelSpec
 
 
 @architecture("grok-1")
 def grok(config: Config) -> ModelSpec:
     """Attention and experts, each between two norms; one table for both ends."""
-    layer = Layer((attention(config), mixture(config)), norms="both")
-    return decoder(config, [layer] * layer_count(config), tied=True)
+    return decoder(config, Layer((attention(config), mixture(config)), norms="both"), tied=True)
 
 
 @architecture("grok-2")
@@ -23,5 +22,4 @@ def grok2(config: Config) -> ModelSpec:
     config.ignore("residual_moe", "router_logit_softcapping", "final_logit_softcapping")
     config.ignore("attn_temperature_len", "original_max_position_embeddings", "rope_type")
     experts = mixture(config, shared=config.integer("intermediate_size"))
-    layer = Layer((attention(config), experts), norms="both")
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config), experts), norms="both"))

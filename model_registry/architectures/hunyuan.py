@@ -7,10 +7,9 @@ from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
     decoder,
-    experts_at,
     feed_forward,
+    feed_forwards,
     layer_count,
-    mixture,
 )
 from model_registry.spec import Block, Layer, Mixture, ModelSpec
 
@@ -20,10 +19,7 @@ def hy_v3(config: Config) -> ModelSpec:
     """Experts and a shared one in all layers but the first."""
     config.ignore("router_scaling_factor", "enable_moe_fp32_combine")
     mixer = attention(config, norm="head")
-    layers = [
-        Layer((mixer, mixture(config) if on else feed_forward(config)))
-        for on in experts_at(config, first_dense=1)
-    ]
+    layers = [Layer((mixer, block)) for block in feed_forwards(config, first_dense=1)]
     return decoder(config, layers)
 
 
@@ -52,7 +48,7 @@ def hunyuan_v1(config: Config) -> ModelSpec:
             intermediate=width,
             shared=(config.first_integer("num_shared_expert") or 1) * width,
         )
-    return decoder(config, [Layer((mixer, block))] * layer_count(config))
+    return decoder(config, Layer((mixer, block)))
 
 
 @architecture("hunyuan")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from model_registry.architectures.deepseek import latent_attention
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import decoder, experts_at, feed_forward, layer_count, mixture
+from model_registry.graph.layer_plans import decoder, feed_forwards
 from model_registry.spec import DeltaNet, Layer, ModelSpec
 
 _NOTES = ("attention residuals over blocks of layers have negligible weights and are not counted",)
@@ -24,15 +24,12 @@ def kimi_linear(config: Config) -> ModelSpec:
     gated = config.flag("mla_use_output_gate")
     mixer = latent_attention(config, rotates=False, output_gate=gated)
     linear = _delta_attention(config, inner)
-    experts = mixture(
+    blocks = feed_forwards(
         config,
         latent=config.integer("routed_expert_hidden_size", 0),
         latent_norm=config.flag("latent_moe_use_norm"),
     )
-    layers = [
-        Layer((mixer if at in full else linear, experts if on else feed_forward(config)))
-        for at, on in zip(range(layer_count(config)), experts_at(config), strict=True)
-    ]
+    layers = [Layer((mixer if at in full else linear, block)) for at, block in enumerate(blocks)]
     notes = _NOTES if config.integer("attn_res_block_size", 0) else ()
     context = config.integer("max_position_embeddings", config.integer("model_max_length", 0))
     return decoder(config, layers, notes=notes, max_context=context or None)

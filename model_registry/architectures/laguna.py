@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import (
-    attention,
-    decoder,
-    experts_at,
-    feed_forward,
-    layer_count,
-    mixture,
-    windows,
-)
+from model_registry.graph.layer_plans import attention, decoder, feed_forwards, layer_count, windows
 from model_registry.spec import Layer, ModelSpec
 
 
@@ -26,15 +18,9 @@ def laguna(config: Config) -> ModelSpec:
     many = config.pattern("num_attention_heads_per_layer", count, [heads] * count)
     gate = config.value("gating", True)
     wide = "element" if gate == "per-element" else "head" if gate else ""
+    blocks = feed_forwards(config, first_dense=1, router_bias=True)
     layers = [
-        Layer(
-            (
-                attention(config, norm="head", output_gate=wide, heads=own, window=window),
-                mixture(config, router_bias=True) if on else feed_forward(config),
-            )
-        )
-        for own, window, on in zip(
-            many, windows(config), experts_at(config, first_dense=1), strict=True
-        )
+        Layer((attention(config, norm="head", output_gate=wide, heads=own, window=window), block))
+        for own, window, block in zip(many, windows(config), blocks, strict=True)
     ]
     return decoder(config, layers)

@@ -8,11 +8,13 @@ from model_registry.graph.layer_plans import attention, decoder, feed_forward, l
 from model_registry.spec import Layer, ModelSpec
 
 
-@architecture("llama", "iquestcoder", "helium")
+@architecture("llama", "iquestcoder", "helium", "granite")
 def llama(config: Config) -> ModelSpec:
-    """Llama 1 to 3, Yi, TinyLlama, DeepSeek-LLM, SmolLM: one kind of layer."""
-    layer = Layer((attention(config), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config))
+    """Llama 1 to 3, Yi, TinyLlama, DeepSeek-LLM, SmolLM: one kind of layer.
+
+    Granite has multipliers on embeddings, attention, residuals and logits.
+    """
+    return decoder(config, Layer((attention(config), feed_forward(config))))
 
 
 @architecture("mistral", "ministral", "ministral3", "cwm")

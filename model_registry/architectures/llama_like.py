@@ -17,7 +17,7 @@ def starcoder2(config: Config) -> ModelSpec:
     window = config.integer("sliding_window", 0)
     mixer = attention(config, qkv_bias=bias, output_bias=bias, window=window)
     layer = Layer((mixer, feed_forward(config, gated=False, bias=bias)))
-    return decoder(config, [layer] * layer_count(config), norm="layer", tied=True)
+    return decoder(config, layer, norm="layer", tied=True)
 
 
 @architecture("stablelm", "stablelm_epoch")
@@ -26,7 +26,7 @@ def stablelm(config: Config) -> ModelSpec:
     norm = "heads" if config.flag("qk_layernorm") else ""
     mixer = attention(config, qkv_bias=config.flag("use_qkv_bias"), norm=norm)
     layer = Layer((mixer, feed_forward(config)), parallel=config.flag("use_parallel_residual"))
-    return decoder(config, [layer] * layer_count(config), norm="layer")
+    return decoder(config, layer, norm="layer")
 
 
 @architecture("internlm3")
@@ -35,8 +35,7 @@ def internlm3(config: Config) -> ModelSpec:
     mixer = attention(
         config, qkv_bias=config.flag("qkv_bias"), output_bias=config.flag("attention_bias")
     )
-    layer = Layer((mixer, feed_forward(config, bias=config.flag("bias"))))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((mixer, feed_forward(config, bias=config.flag("bias")))))
 
 
 @architecture("internlm2", "internlm")
@@ -44,7 +43,7 @@ def internlm2(config: Config) -> ModelSpec:
     """Llama's layer, with biases on all four projections of attention if switched on."""
     bias = config.flag("bias")
     layer = Layer((attention(config, qkv_bias=bias, output_bias=bias), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, layer)
 
 
 @architecture("baichuan")
@@ -54,7 +53,7 @@ def baichuan(config: Config) -> ModelSpec:
     context = config.integer("model_max_length", 0) or config.integer("max_position_embeddings", 0)
     rope = config.integer("num_attention_heads") != 40
     layer = Layer((attention(config, rope=rope), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config), max_context=context or None)
+    return decoder(config, layer, max_context=context or None)
 
 
 @architecture("chatglm")
@@ -71,7 +70,7 @@ def chatglm(config: Config) -> ModelSpec:
         kv_heads=config.integer("multi_query_group_num", heads) if few else heads,
     )
     layer = Layer((mixer, feed_forward(config, bias=config.flag("add_bias_linear"))))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, layer)
 
 
 @architecture("smollm3")
@@ -86,25 +85,17 @@ def smollm3(config: Config) -> ModelSpec:
     return decoder(config, layers, tied=True)
 
 
-@architecture("granite")
-def granite(config: Config) -> ModelSpec:
-    """Llama with multipliers on embeddings, attention, residuals and logits."""
-    layer = Layer((attention(config), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config))
-
-
-@architecture("granitemoe")
+@architecture("granitemoe", "solar_open")
 def granitemoe(config: Config) -> ModelSpec:
-    """Granite's layer with experts in place of the feed-forward."""
-    layer = Layer((attention(config), mixture(config)))
-    return decoder(config, [layer] * layer_count(config))
+    """Llama's attention, experts in every layer; Granite has multipliers on its streams."""
+    return decoder(config, Layer((attention(config), mixture(config))))
 
 
-@architecture("nemotron")
+@architecture("nemotron", "jais2")
 def nemotron(config: Config) -> ModelSpec:
-    """Nemotron-4 and Minitron: layer norms, a plain feed-forward with squared ReLU."""
+    """Nemotron-4, Minitron, Jais 2: layer norms, a plain feed-forward with squared ReLU."""
     layer = Layer((attention(config), feed_forward(config, gated=False)))
-    return decoder(config, [layer] * layer_count(config), norm="layer")
+    return decoder(config, layer, norm="layer")
 
 
 @architecture("seed_oss")
@@ -115,8 +106,7 @@ def seed_oss(config: Config) -> ModelSpec:
         qkv_bias=config.flag("attention_bias", True),
         output_bias=config.flag("attention_out_bias"),
     )
-    layer = Layer((mixer, feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((mixer, feed_forward(config))))
 
 
 @architecture("hyperclovax")
@@ -124,8 +114,7 @@ def hyperclovax(config: Config) -> ModelSpec:
     """Granite's multipliers, and norms behind the blocks as well."""
     config.ignore("use_post_norm", "end_token_id")
     norms: Literal["both", "before"] = "both" if config.flag("use_post_norm", True) else "before"
-    layer = Layer((attention(config), feed_forward(config)), norms=norms)
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config), feed_forward(config)), norms=norms))
 
 
 @architecture("minicpm")
@@ -135,12 +124,4 @@ def minicpm(config: Config) -> ModelSpec:
     notes: tuple[str, ...] = ()
     if config.value("sparse_config"):
         notes = ("attention counts as dense: its sparse form is chosen when the engine starts",)
-    layer = Layer((attention(config), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config), tied=True, notes=notes)
-
-
-@architecture("jais2")
-def jais2(config: Config) -> ModelSpec:
-    """Layer norms and biases everywhere, a plain feed-forward with squared ReLU."""
-    layer = Layer((attention(config), feed_forward(config, gated=False)))
-    return decoder(config, [layer] * layer_count(config), norm="layer")
+    return decoder(config, Layer((attention(config), feed_forward(config))), tied=True, notes=notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from model_registry.architectures.deepseek import latent_attention
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import decoder, feed_forward, layer_count
+from model_registry.graph.layer_plans import decoder, feed_forward
 from model_registry.spec import Layer, Mixture, ModelSpec, SequenceTables, ShortcutMixture
 
 
@@ -27,7 +27,7 @@ def longcat_flash(config: Config) -> ModelSpec:
     layer = Layer((mixer, dense, ShortcutMixture(experts), mixer, dense))
     note = f"a token reaches {experts.reached:g} of its {experts.top_k} choices on average"
     tables = _sequence_tables(config)
-    return decoder(config, [layer] * layer_count(config), notes=(note,), sequence_tables=tables)
+    return decoder(config, layer, notes=(note,), sequence_tables=tables)
 
 
 def _sequence_tables(config: Config) -> SequenceTables | None:

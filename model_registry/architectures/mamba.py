@@ -6,7 +6,7 @@ import math
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import decoder, layer_count
+from model_registry.graph.layer_plans import decoder
 from model_registry.spec import Layer, Mamba, Mamba2, ModelSpec
 
 
@@ -28,9 +28,7 @@ def mamba(config: Config) -> ModelSpec:
         bias=config.flag("use_bias"),
         norms="without_weights" if config.model_type == "falcon_mamba" else "",
     )
-    return decoder(
-        config, [Layer((mixer,))] * layer_count(config), tied=config.model_type == "mamba"
-    )
+    return decoder(config, Layer((mixer,)), tied=config.model_type == "mamba")
 
 
 @architecture("mamba2")
@@ -47,4 +45,4 @@ def mamba2(config: Config) -> ModelSpec:
         bias=config.flag("use_bias"),
     )
     config.ignore("expand")
-    return decoder(config, [Layer((mixer,))] * layer_count(config))
+    return decoder(config, Layer((mixer,)))

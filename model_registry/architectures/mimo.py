@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import (
-    attention,
-    decoder,
-    experts_at,
-    feed_forward,
-    layer_count,
-    mixture,
-)
+from model_registry.graph.layer_plans import attention, decoder, feed_forwards, layer_count
 from model_registry.spec import Layer, ModelSpec
 
 
@@ -38,7 +31,7 @@ def mimo_v2_flash(config: Config) -> ModelSpec:
     named = ["sliding" in str(kind) for kind in config.sequence("layer_types")]
     pattern = config.pattern("hybrid_layer_pattern", layer_count(config), named)
     layers = [
-        Layer((local if windowed else full, mixture(config) if on else feed_forward(config)))
-        for windowed, on in zip(pattern, experts_at(config), strict=True)
+        Layer((local if windowed else full, block))
+        for windowed, block in zip(pattern, feed_forwards(config), strict=True)
     ]
     return decoder(config, layers)

@@ -21,8 +21,7 @@ def minimax_m2(config: Config) -> ModelSpec:
     config.ignore("use_mtp", "use_routing_bias", "attn_type_list", "shared_intermediate_size")
     each = "head" if config.text("qk_norm_type", "per_layer") == "per_head" else "full"
     norm = each if config.flag("use_qk_norm", True) else ""
-    layer = Layer((attention(config, norm=norm), mixture(config)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config, norm=norm), mixture(config))))
 
 
 @architecture("minimax_m3", "minimax_m3_vl", "minimax_m3_vl_text")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, layer_count, mixture
+from model_registry.graph.layer_plans import attention, decoder, mixture
 from model_registry.spec import Layer, ModelSpec
 
 
@@ -12,5 +12,4 @@ from model_registry.spec import Layer, ModelSpec
 def mixtral(config: Config) -> ModelSpec:
     """Experts in every layer; a sliding window over all layers in the first release."""
     window = config.integer("sliding_window", 0)
-    layer = Layer((attention(config, window=window), mixture(config)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config, window=window), mixture(config))))

@@ -20,8 +20,7 @@ from model_registry.spec import DeltaNet, Layer, ModelSpec
 @architecture("olmo")
 def olmo(config: Config) -> ModelSpec:
     """Llama's layer with norms without weights."""
-    layer = Layer((attention(config), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config), norm="without_weights")
+    return decoder(config, Layer((attention(config), feed_forward(config))), norm="without_weights")
 
 
 @architecture("olmo2", "olmo3")
@@ -37,15 +36,13 @@ def olmo2(config: Config) -> ModelSpec:
 @architecture("olmoe")
 def olmoe(config: Config) -> ModelSpec:
     """Norms over all heads of queries and keys, experts in every layer."""
-    layer = Layer((attention(config, norm="full"), mixture(config)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config, norm="full"), mixture(config))))
 
 
 @architecture("flex_olmo")
 def flex_olmo(config: Config) -> ModelSpec:
     """OLMo 2's layer with experts in place of the feed-forward."""
-    layer = Layer((attention(config, norm="full"), mixture(config)), norms="after")
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config, norm="full"), mixture(config)), norms="after"))
 
 
 @architecture("olmo_hybrid")

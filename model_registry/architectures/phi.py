@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
+from model_registry.graph.layer_plans import attention, decoder, feed_forward, mixture
 from model_registry.spec import Layer, ModelSpec
 
 
@@ -14,8 +14,7 @@ def phi(config: Config) -> ModelSpec:
     norm = "head" if config.flag("qk_layernorm") else ""
     mixer = attention(config, qkv_bias=True, output_bias=True, norm=norm, norm_bias=True)
     layer = Layer((mixer, feed_forward(config, gated=False, bias=True)), parallel=True)
-    layers = [layer] * layer_count(config)
-    return decoder(config, layers, norm="layer", head_bias=True)
+    return decoder(config, layer, norm="layer", head_bias=True)
 
 
 @architecture("phi3", "phi4_multimodal")
@@ -23,8 +22,7 @@ def phi3(config: Config) -> ModelSpec:
     """Phi-3 and Phi-4: fused projections without biases, a window over all layers."""
     config.ignore("speech_lora", "vision_lora", "embd_layer", "img_processor", "audio_processor")
     window = config.integer("sliding_window", 0)
-    layer = Layer((attention(config, window=window), feed_forward(config)))
-    return decoder(config, [layer] * layer_count(config))
+    return decoder(config, Layer((attention(config, window=window), feed_forward(config))))
 
 
 @architecture("phimoe")
@@ -33,4 +31,4 @@ def phimoe(config: Config) -> ModelSpec:
     mixer = attention(config, window=config.integer("sliding_window", 0))
     layer = Layer((mixer, mixture(config)))
     bias = config.flag("lm_head_bias")
-    return decoder(config, [layer] * layer_count(config), norm="layer", head_bias=bias)
+    return decoder(config, layer, norm="layer", head_bias=bias)

@@ -16,7 +16,7 @@ def qwen(config: Config) -> ModelSpec:
     half = FeedForward(config.integer("intermediate_size") // 2)
     layer = Layer((attention(config, qkv_bias=True), half))
     context = config.integer("max_position_embeddings", 8192)
-    return decoder(config, [layer] * layer_count(config), max_context=context)
+    return decoder(config, layer, max_context=context)
 
 
 def _windows(config: Config) -> list[int]:

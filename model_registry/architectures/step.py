@@ -7,9 +7,8 @@ from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
     decoder,
-    experts_at,
     feed_forward,
-    mixture,
+    feed_forwards,
     windows,
 )
 from model_registry.spec import Attention, Layer, ModelSpec
@@ -35,8 +34,8 @@ def step3p7(config: Config) -> ModelSpec:
         return attention(config, norm="head", output_gate="head", heads=count, window=window)
 
     layers = [
-        Layer((mixer(window), mixture(config, shared=shared) if on else feed_forward(config)))
-        for window, on in zip(windows(config), experts_at(config), strict=True)
+        Layer((mixer(window), block))
+        for window, block in zip(windows(config), feed_forwards(config, shared=shared), strict=True)
     ]
     predicts = Layer((mixer(config.integer("sliding_window", 0)), feed_forward(config)))
     return decoder(config, layers, prediction=(predicts,))

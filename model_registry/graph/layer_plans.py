@@ -122,6 +122,17 @@ def experts_at(config: Config, *, first_dense: int = 0) -> list[bool]:
     return [at >= first and at % step == 0 for at in range(count)]
 
 
+def feed_forwards(
+    config: Config, *, first_dense: int = 0, **more: Any
+) -> list[FeedForward | Mixture]:
+    """The block behind the mixer of each layer: experts in the layers of `experts_at`.
+
+    more: fields of `Mixture` that the family fixes.
+    """
+    sparse = experts_at(config, first_dense=first_dense)
+    return [mixture(config, **more) if on else feed_forward(config) for on in sparse]
+
+
 #: Kinds of rotary scaling whose configs state the extended number of positions directly.
 _STRETCHED = ("default", "mrope", "su", "longrope", "llama3")
 
@@ -145,13 +156,15 @@ def positions(config: Config) -> int | None:
     return max(most, stretched) or None
 
 
-def decoder(config: Config, layers: Sequence[Layer], **more: Any) -> ModelSpec:
+def decoder(config: Config, layers: Layer | Sequence[Layer], **more: Any) -> ModelSpec:
     """The spec of a layer plan, with input and output described by the usual keys.
 
     A prediction module equals the last layer unless the family states otherwise.
-    more: fields of `ModelSpec` that the family fixes; `tied` only where the config does not state
-    it.
+    layers: all layers, or the one that repeats.  more: fields of `ModelSpec` that the family fixes;
+    `tied` only where the config does not state it.
     """
+    if isinstance(layers, Layer):
+        layers = [layers] * layer_count(config)
     predicts = config.integer("num_nextn_predict_layers", 0)
     fields: dict[str, Any] = {
         "name": config.name,
