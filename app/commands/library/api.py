@@ -10,6 +10,7 @@ from app.commands.library.servers import (
     Log,
     LogOption,
     check_installed,
+    collect_garbage,
     serve_at,
     users_at,
 )
@@ -51,6 +52,8 @@ def api(
         if not 0.0 < size <= 1e4:
             raise InvalidValue(f"{option} = {size:g}: give a size above 0, up to 10,000")
     users = users_at(host, port, token, tokens)
+
+    collect_garbage()
 
     from app.api.answers import Answers
     from app.api.request_bounds import Bounds

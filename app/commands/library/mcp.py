@@ -9,6 +9,7 @@ from app.commands.library.servers import (
     Log,
     LogOption,
     check_installed,
+    collect_garbage,
     serve_at,
     users_at,
 )
@@ -33,6 +34,8 @@ def mcp(
 ) -> None:
     """Serve tools to an AI assistant (MCP) over stdio, or over HTTP with --http."""
     check_installed("mcp", pip_install_extra("mcp"))
+
+    collect_garbage()
 
     from app.api.answers import Answers
     from app.api.mcp_server import over_http, server

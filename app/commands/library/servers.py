@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import socket
 from collections.abc import Mapping
 from enum import StrEnum
@@ -24,6 +25,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 
 _SHORTEST_TOKEN = 16
+#: Objects that a server makes until it searches them for garbage.
+_OBJECTS = 50_000
 
 
 class Log(StrEnum):
@@ -54,6 +57,11 @@ def check_installed(name: str, command: str) -> None:
     """
     if find_spec(name) is None:
         raise InvalidValue(f"{name} is not installed; run: {command}")
+
+
+def collect_garbage() -> None:
+    """Search for garbage as a process that lasts must; a command that ends soon seldom does."""
+    gc.set_threshold(_OBJECTS)
 
 
 def users_at(host: str, port: int, token: str, tokens: Path | None) -> dict[str, str]:

@@ -151,8 +151,8 @@ def schema(name: str = "") -> dict[str, Any] | list[str]:
 
 def main() -> None:
     """The command `ridgeline`."""
-    # nearly all that a command makes lasts until its end: it is searched for garbage less often
-    gc.set_threshold(50_000)
+    # nearly all that a command makes lasts until its end: a short one never searches for garbage
+    gc.set_threshold(500_000)
     # pydantic would search every installed package for plugins
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     from app.cli import main as command_line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import re
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli, main
+from app.commands.library.servers import collect_garbage
 
 runner = CliRunner()
 
@@ -184,6 +186,30 @@ def test_a_plan_loads_no_package_that_it_does_not_need():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == ""
+
+
+def test_a_first_answer_searches_for_no_garbage():
+    script = (
+        "import gc, sys; from ridgeline import main; searched = [];"
+        "gc.callbacks.append(lambda phase, _: searched.append(phase));"
+        "sys.argv = 'ridgeline estimate llama-3.1-8b --system h100'.split()\n"
+        "try: main()\nexcept SystemExit: print(len(searched))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "ttft_s" in result.stdout
+    assert result.stdout.split()[-1] == "0"
+
+
+def test_a_server_searches_for_garbage_before_it_has_made_much():
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(500_000)
+        collect_garbage()
+        assert gc.get_threshold()[0] == 50_000
+    finally:
+        gc.set_threshold(*before)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
