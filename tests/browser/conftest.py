@@ -48,6 +48,12 @@ def open_part(page) -> str:
     return opened.inner_text(timeout=20_000).strip()
 
 
+def settled(page) -> None:
+    """Wait until the page's script, which a click has just started, has ended."""
+    page.wait_for_timeout(300)
+    page.wait_for_selector(SETTLED)
+
+
 @pytest.fixture(scope="package")
 def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a dashboard that was started like `ridgeline app`."""

@@ -2,13 +2,9 @@
 
 import pytest
 
-SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+from tests.browser.conftest import settled
+
 SAMPLE = '[class*="upload_samples"] [data-testid="stButtonGroup"] button'
-
-
-def settled(page) -> None:
-    page.wait_for_timeout(300)
-    page.wait_for_selector(SETTLED)
 
 
 def predicted(page) -> None:

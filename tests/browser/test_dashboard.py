@@ -7,15 +7,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.browser.conftest import SETTLED, settled
+
 POINTS = ".js-plotly-plot .scatterlayer .points path.point"
-SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 PATHS = ["", "roofline", "breakdown", "memory", "inside", "compare", "hardware", "models"]
 WITH_CHARTS = ["", "roofline", "breakdown", "memory", "inside", "compare", "hardware"]
-
-
-def settled(page) -> None:
-    page.wait_for_timeout(300)
-    page.wait_for_selector(SETTLED)
 
 
 def drawn(page) -> None:

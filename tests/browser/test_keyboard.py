@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.browser.conftest import SETTLED
+from tests.browser.conftest import settled
 
 #: How an element and its enclosing boxes are framed.
 FRAMES = """focused => {
@@ -79,11 +79,6 @@ def focused_box(page):
     """The box of the question once it has the focus."""
     page.wait_for_function("() => document.activeElement.getAttribute('aria-label') === 'Question'")
     return page.get_by_label("Question", exact=True)
-
-
-def settled(page) -> None:
-    page.wait_for_timeout(300)
-    page.wait_for_selector(SETTLED)
 
 
 def is_seen(page) -> bool:

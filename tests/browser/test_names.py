@@ -2,7 +2,7 @@
 
 import pytest
 
-SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+from tests.browser.conftest import SETTLED
 
 
 @pytest.mark.slow

@@ -6,15 +6,11 @@ from pathlib import Path
 
 import pytest
 
-SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+from tests.browser.conftest import settled
+
 SAMPLES = Path(__file__).parents[2] / "app" / "samples"
 SAMPLE = '[class*="_samples"] [data-testid="stButtonGroup"] button'
 BARS = ".js-plotly-plot .barlayer .point"
-
-
-def settled(page) -> None:
-    page.wait_for_timeout(300)
-    page.wait_for_selector(SETTLED)
 
 
 def try_sample(page, at: int = 0) -> None:

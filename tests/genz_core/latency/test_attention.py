@@ -8,14 +8,9 @@ from genz_core.latency.decode_attention import decode_attention_time
 from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
 from genz_core.latency.prefill_attention import prefill_attention_time
 from genz_core.operators import attended_pairs
+from tests.genz_core.latency.comparisons import PEAK, same
 
-PEAK = 989.4e12
 batch, tokens, window = st.integers(1, 64), st.integers(1, 9000), st.sampled_from([0, 128, 4096])
-
-
-def same(together, alone):
-    """Equal except for the last bits, which vector units round differently."""
-    return np.allclose(together, alone, rtol=1e-12, atol=0.0)
 
 
 def prefill(device, sequences, new, cached=0, parameters=None, **shape):

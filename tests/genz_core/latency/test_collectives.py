@@ -13,15 +13,11 @@ from genz_core.latency.collectives import collective_time
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import OPERATIONS, tiers
 from genz_core.systems import Link
+from tests.genz_core.latency.comparisons import same
 from tests.rules import for_every
 
 message = st.floats(1.0, 1e10)
 group = st.sampled_from([2, 4, 8, 16, 32])
-
-
-def same(together, alone):
-    """Equal but for the last bits, which vector units round differently."""
-    return np.allclose(together, alone, rtol=1e-12, atol=0.0)
 
 
 def price(device, operation, size, members, **options):

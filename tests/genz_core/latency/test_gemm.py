@@ -8,15 +8,10 @@ from hypothesis import strategies as st
 from genz_core.latency.gemm import gemm_time
 from genz_core.latency.parameters import GemmParameters
 from tests.draws import cases
+from tests.genz_core.latency.comparisons import PEAK, same
 
-PEAK = 989.4e12
 size = st.integers(1, 20_000)
 features = st.sampled_from([128, 512, 1024, 4096, 14336, 28672])
-
-
-def same(together, alone):
-    """Equal but for the last bits, which vector units round differently."""
-    return np.allclose(together, alone, rtol=1e-12, atol=0.0)
 
 
 def price(device, m, n, k, parameters=None, **options):

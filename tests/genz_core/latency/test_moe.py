@@ -7,14 +7,9 @@ from hypothesis import strategies as st
 
 from genz_core.latency.moe import busiest_rank_rows, expected_tiles, moe_time
 from genz_core.latency.parameters import MoeParameters
+from tests.genz_core.latency.comparisons import PEAK, same
 
-PEAK = 989.4e12
 EXPERTS, TOP_K, HIDDEN, INTERMEDIATE = 128, 8, 2048, 768
-
-
-def same(together, alone):
-    """Equal but for the last bits, which vector units round differently."""
-    return np.allclose(together, alone, rtol=1e-12, atol=0.0)
 
 
 def active(tokens):

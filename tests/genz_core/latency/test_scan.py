@@ -6,13 +6,7 @@ from hypothesis import strategies as st
 
 from genz_core.latency.parameters import ScanParameters
 from genz_core.latency.scan import scan_time
-
-PEAK = 989.4e12
-
-
-def same(together, alone):
-    """Equal but for the last bits, which vector units round differently."""
-    return np.allclose(together, alone, rtol=1e-12, atol=0.0)
+from tests.genz_core.latency.comparisons import PEAK, same
 
 
 def scan(device, sequences, new, **options):

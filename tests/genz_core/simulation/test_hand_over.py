@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from genz_core.deployment import deploy
-from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.models.acceptance import Acceptance
 from genz_core.models.speculative import Speculation
@@ -17,32 +16,14 @@ from genz_core.serving.simulation import (
     Options,
     Requests,
     ServingPool,
-    StepTime,
     Transfer,
-    draws,
     simulate,
 )
 from genz_core.types import Parallelism, Precision
+from tests.genz_core.simulation.loads import ENGINE, READING, requests
 
-ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 SCHEDULERS = ("vllm", "sglang", "tensorrt_llm")
 every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
-
-
-@dataclass
-class Linear:
-    """A step of 10 ms, and 10 us for a token of a prompt."""
-
-    def __call__(self, ranks):
-        work = max(sum(new for new, _ in rank.prompts) for rank in ranks) * 1e-5
-        return StepTime(0.01 + work, 0.01 + work)
-
-
-def requests(count=200, isl=500, osl=50, rate=None, ratio=0.5, seed=0) -> Requests:
-    generator = np.random.default_rng(seed)
-    arrival = draws.bursty_arrivals(count, rate, 1.0, generator) if rate else np.zeros(count)
-    lengths = (draws.uniform_lengths(count, n, ratio, generator) for n in (isl, osl))
-    return Requests(arrival, *lengths)
 
 
 def pool(model, system, name="vllm", workers=1, **degrees) -> ServingPool:
@@ -53,7 +34,7 @@ def pool(model, system, name="vllm", workers=1, **degrees) -> ServingPool:
 def served(model, system, load, *, name="vllm", prefill=1, transfer=None, **options):
     transfer = transfer or Transfer(1e9, 1e-3)
     apart = Disaggregation(pool(model, system, name, prefill), transfer)
-    options = {"price": Linear(), **options}
+    options = {"price": READING, **options}
     engine = replace(ENGINE, scheduler=name)
     return simulate(model, system, load, engine=engine, disaggregation=apart, **options)
 
@@ -84,7 +65,7 @@ def first_tokens(model, system, steps, load, name="vllm"):
     """First tokens if a worker checks for new transfers every `steps` steps."""
     engine = replace(ENGINE, scheduler=name, hand_over_steps=steps)
     apart = Disaggregation(pool(model, system, name, 2), Transfer(1e9, 1e-3, shown_by="decode"))
-    run = simulate(model, system, load, engine=engine, disaggregation=apart, price=Linear(),
+    run = simulate(model, system, load, engine=engine, disaggregation=apart, price=READING,
                    concurrency=8)  # fmt: skip
     assert np.isfinite(run.e2e_s).all()
     return run.ttft_s
@@ -150,7 +131,7 @@ def test_a_first_token_waits_for_a_place_among_those_that_decode(name, model, sy
 @every_scheduler
 @pytest.mark.parametrize("shown_by", ["prefill", "decode"])
 def test_every_request_gets_all_its_tokens(name, model, system, shown_by):
-    load = requests()
+    load = requests(200)
     transfer = Transfer(1e9, 1e-3, shown_by=shown_by)
     run = served(model, system, load, name=name, transfer=transfer, concurrency=32)
     assert run.ended.all() and run.gap_counts.sum() == (load.output_tokens - 1).sum()
@@ -164,7 +145,7 @@ def test_decodes_are_never_held_up_by_prompts(name, model, system):
     run = served(model, system, requests(300, rate=20.0), name=name)
     gaps = np.repeat(run.gaps_s, run.gap_counts.astype(int))
     assert np.percentile(gaps, 90) == pytest.approx(0.01, rel=0.01)
-    together = simulate(model, system, requests(300, rate=20.0), engine=ENGINE, price=Linear())
+    together = simulate(model, system, requests(300, rate=20.0), engine=ENGINE, price=READING)
     assert np.nanmean(run.tpot_s) < np.nanmean(together.tpot_s)
 
 
@@ -190,9 +171,9 @@ def test_both_pools_report_how_busy_they_were(model, system):
 
 def test_drafts_are_read_by_both_pools(model, system):
     speculation = Speculation("ngram", Acceptance((0.8, 0.6)))
-    run = served(model, system, requests(), concurrency=16, speculation=speculation)
+    run = served(model, system, requests(200), concurrency=16, speculation=speculation)
     assert run.ended.all()
-    assert run.gap_counts.sum() < (requests().output_tokens - 1).sum()
+    assert run.gap_counts.sum() < (requests(200).output_tokens - 1).sum()
 
 
 # ------------------------------------------------------------------------------- refusals

@@ -8,37 +8,24 @@ import numpy as np
 import pytest
 
 from genz_core.engine import EngineProfile
-from genz_core.serving.simulation import Requests, StepTime, draws, simulate
+from genz_core.serving.simulation import Requests, simulate
 from genz_core.serving.simulation.jitter import Jitter
 from genz_core.types import Parallelism
+from tests.genz_core.simulation.loads import EVEN, Linear, requests
 
 CALM = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9, host_request_s=2e-3)
 JITTERS = replace(CALM, step_jitter=0.02, delivery_jitter=0.015)
 STEP_S = 0.01
+BUSY = Linear(STEP_S)
 either = pytest.mark.parametrize(
     ("step", "delivery"), [(0.02, 0.0), (0.0, 0.015), (0.02, 0.015), (0.1, 0.05)]
 )
 
 
-def even(ranks):
-    return StepTime(STEP_S, STEP_S)
-
-
-def busy(ranks):
-    work = max(rank.decodes * 1e-4 + sum(new for new, _ in rank.prompts) * 1e-5 for rank in ranks)
-    return StepTime(STEP_S + work, STEP_S + work)
-
-
-def loop(count=600, ratio=0.5, osl=100, rate=None):
-    generator = np.random.default_rng(0)
-    arrivals = draws.bursty_arrivals(count, rate, 1.0, generator) if rate else np.zeros(count)
-    return Requests(
-        arrivals, *(draws.uniform_lengths(count, size, ratio, generator) for size in (500, osl))
+def served(model, system, engine=JITTERS, load=None, price=BUSY, **more):
+    return simulate(
+        model, system, load or requests(600, osl=100), engine=engine, price=price, **more
     )
-
-
-def served(model, system, engine=JITTERS, load=None, price=busy, **more):
-    return simulate(model, system, load or loop(), engine=engine, price=price, **more)
 
 
 def moments(run):
@@ -82,7 +69,7 @@ def test_gaps_spread_by_a_step_and_by_two_deliveries(model, system, step, delive
     """Whether steps are simulated one by one or in stretches."""
     engine = replace(CALM, step_jitter=step, delivery_jitter=delivery)
     load = Requests(np.arange(count) * 0.5, np.full(count, 10.0), np.full(count, 2001.0))
-    mean, spread = moments(served(model, system, engine, load, even))
+    mean, spread = moments(served(model, system, engine, load, EVEN))
     assert mean == pytest.approx(STEP_S, rel=4e-3 + delivery**2)
     assert spread == pytest.approx(STEP_S * np.sqrt(step**2 + 2 * delivery**2), rel=0.1)
 
@@ -112,13 +99,13 @@ def test_the_same_seed_gives_the_same_answers_and_another_one_others(model, syst
     [
         {"concurrency": 4},
         {"concurrency": 32},
-        {"load": loop(1200, rate=15.0)},
+        {"load": requests(1200, osl=100, rate=15.0)},
         {"concurrency": 32, "parallelism": Parallelism(pp=2)},
     ],
 )
 def test_means_stay(model, system, scheduler, offered):
     engines = (replace(engine, scheduler=scheduler) for engine in (CALM, JITTERS))
-    offered = {"load": loop(), **offered}
+    offered = {"load": requests(600, osl=100), **offered}
     calm, jitters = (served(model, system, engine, **offered).summary() for engine in engines)
     for name in ("tpot_mean_s", "e2e_mean_s", "itl_mean_s", "output_tokens_per_s"):
         assert jitters[name] == pytest.approx(calm[name], rel=0.005), name
@@ -133,7 +120,7 @@ def test_deliveries_move_no_step_and_only_the_next_request_of_a_user(model, syst
     calm = replace(CALM, host_request_s=way_s)
     turns = Requests([0.0, 2.0], [100, 100], [20, 20], after=[-1, 0])
     plain, moved = (
-        served(model, system, engine, turns, even)
+        served(model, system, engine, turns, EVEN)
         for engine in (calm, replace(calm, delivery_jitter=0.5))
     )
     assert moved.ttft_s == pytest.approx(plain.ttft_s)

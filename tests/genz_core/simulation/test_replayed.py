@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from genz_core.engine import EngineProfile
 from genz_core.serving.simulation import (
     Options,
     ReplicaSetPlan,
@@ -17,11 +16,11 @@ from genz_core.serving.simulation import (
     simulate_replica_set,
 )
 from genz_core.serving.simulation.policies import Vllm
+from tests.genz_core.simulation.loads import ENGINE
 from tests.genz_core.simulation.step_by_step import Loop
 from tests.recorded_traces import NAMES, requests
 
 BUDGET, SEQUENCES = 4096, 48
-ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 LOOKS, START_S, REPLACE_S = 15.3, 11.9, 17.7
 
 

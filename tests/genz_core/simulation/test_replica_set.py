@@ -8,37 +8,22 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.simulation import (
     Options,
     ReplicaSetPlan,
     Requests,
-    StepTime,
     simulate_replica_set,
 )
 from genz_core.serving.simulation.policies import Vllm
 from genz_core.serving.simulation.scaling import Fixed
 from genz_core.types import Parallelism
 from tests import draws
+from tests.genz_core.simulation.loads import ENGINE, Linear
 
-ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
-
-
-@dataclass
-class Linear:
-    """A step of `step_s`, and so many seconds for a decode and a token of a prompt."""
-
-    step_s: float = 0.01
-    decode_s: float = 1e-3
-    token_s: float = 1e-4
-
-    def __call__(self, ranks) -> StepTime:
-        (rank,) = ranks
-        read = sum(new for new, _ in rank.prompts)
-        whole = self.step_s + rank.decodes * self.decode_s + read * self.token_s
-        return StepTime(whole, whole)
+#: A step of 10 ms, 1 ms for a decode, and 100 us for a token of a prompt.
+STEPS = Linear(decode_s=1e-3, token_s=1e-4)
 
 
 @dataclass
@@ -56,7 +41,7 @@ class Script:
 
 def served(model, system, requests, plan, price=None, sequences=64, **more):
     return simulate_replica_set(
-        model, system, requests, plan, engine=ENGINE, price=price or Linear(),
+        model, system, requests, plan, engine=ENGINE, price=price or STEPS,
         scheduler=Vllm(budget=100_000, sequences=sequences),
         options=Options(kv_tokens=1e9, prefix_caching=False), **more,
     )  # fmt: skip
@@ -114,7 +99,7 @@ def test_a_prompt_on_its_way_from_a_tier_of_a_lost_replica_begins_again(model, s
     for tier, ends_s in ((tiers[0], 513e-4), (tiers[1], 512 * token / 1e6 + 1e-4)):
         run, course = simulate_replica_set(
             model, system, load, ReplicaSetPlan(Fixed(2), 2, 1.0, [(3.0, 0)], 7.0), engine=ENGINE,
-            price=Linear(), routing="prefix", scheduler=Vllm(budget=100_000),
+            price=STEPS, routing="prefix", scheduler=Vllm(budget=100_000),
             options=Options(kv_tokens=1200.25, tiers=(tier,)),
         )  # fmt: skip
         assert course.moved == 1 and run.ended.all()

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.phases import prefill
 from genz_core.serving import Traffic, serve
@@ -19,8 +18,8 @@ from genz_core.serving.simulation import Options, RankWork, Requests, StepTime, 
 from genz_core.serving.simulation.answers import percentiles
 from genz_core.serving.simulation.policies import Sglang, StaticBatch, TensorRtLlm, Vllm
 from genz_core.types import Parallelism, Workload
+from tests.genz_core.simulation.loads import ENGINE, Linear, requests
 
-ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 SCHEDULERS = {
     "vllm": Vllm(budget=2048, sequences=64),
     "sglang": Sglang(budget=2048, sequences=64),
@@ -31,29 +30,6 @@ SCHEDULERS = {
     "static": StaticBatch(sequences=16),
 }
 every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
-
-
-@dataclass
-class Linear:
-    """A step of `step_s`, plus seconds for a decode and for a token of a prompt."""
-
-    step_s: float = 0.01
-    decode_s: float = 1e-4
-    token_s: float = 1e-5
-
-    def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
-        work = max(
-            rank.decodes * self.decode_s + sum(new for new, _ in rank.prompts) * self.token_s
-            for rank in ranks
-        )
-        return StepTime(self.step_s + work, self.step_s + work)
-
-
-def requests(count=100, isl=500, osl=50, rate=None, ratio=0.5, seed=0) -> Requests:
-    generator = np.random.default_rng(seed)
-    arrival = draws.bursty_arrivals(count, rate, 1.0, generator) if rate else np.zeros(count)
-    lengths = (draws.uniform_lengths(count, n, ratio, generator) for n in (isl, osl))
-    return Requests(arrival, *lengths)
 
 
 def served(model, system, load, name="vllm", **options):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.engine import EngineProfile
 from genz_core.models.acceptance import Acceptance, expected_steps
 from genz_core.models.speculative import Speculation
-from genz_core.serving.simulation import Requests, StepTime, draws, simulate
+from genz_core.serving.simulation import draws, simulate
 from genz_core.serving.simulation.policies import Sglang, StaticBatch, TensorRtLlm, Vllm
+from tests.genz_core.simulation.loads import ENGINE, EVEN, requests
 
-ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 THREE = Acceptance((0.8, 0.6, 0.4))
 SCHEDULERS = {
     "vllm": Vllm(budget=2048, sequences=64, query=4),
@@ -26,22 +25,8 @@ SCHEDULERS = {
 every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
 
 
-@dataclass
-class Even:
-    """Every step takes 10 ms."""
-
-    def __call__(self, ranks):
-        return StepTime(0.01, 0.01)
-
-
-def requests(count=100, isl=500, osl=50, seed=0) -> Requests:
-    generator = np.random.default_rng(seed)
-    lengths = (draws.uniform_lengths(count, n, 0.5, generator) for n in (isl, osl))
-    return Requests(np.zeros(count), *lengths)
-
-
 def served(model, system, load, name="vllm", acceptance=THREE, **options):
-    options = {"price": Even(), "scheduler": replace(SCHEDULERS[name]), **options}
+    options = {"price": EVEN, "scheduler": replace(SCHEDULERS[name]), **options}
     speculation = Speculation("ngram", acceptance)
     return simulate(model, system, load, engine=ENGINE, speculation=speculation, **options)
 
@@ -120,7 +105,7 @@ def test_seeds_repeat_and_differ(model, system):
 def test_a_draft_that_is_never_accepted_serves_as_none_does(model, system):
     load = requests()
     never = served(model, system, load, acceptance=Acceptance((0.0,)), scheduler=Vllm())
-    none = simulate(model, system, load, engine=ENGINE, price=Even(), scheduler=Vllm())
+    none = simulate(model, system, load, engine=ENGINE, price=EVEN, scheduler=Vllm())
     np.testing.assert_allclose(never.e2e_s, none.e2e_s)
 
 

@@ -7,24 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.serving.cache_tiers import CacheTier
-from genz_core.serving.simulation import Options, Requests, StepTime, simulate
+from genz_core.serving.simulation import Options, Requests, simulate
 from tests.draws import cases, seed
+from tests.genz_core.simulation.loads import ENGINE, READING
 from tests.lru_replay import replay, rows
 
-ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 SCHEDULERS = ("vllm", "sglang", "tensorrt_llm")
 every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
 TOKEN = 4 * 2 * 4 * 64 * 2.0  # bytes: keys and values of four layers, four heads of 64, 16 bit
 BLOCK = 16
-
-
-def price(ranks):
-    """A step of 10 ms, and 10 us for a token of a prompt."""
-    work = max(sum(new for new, _ in rank.prompts) for rank in ranks) * 1e-5
-    return StepTime(0.01 + work, 0.01 + work)
 
 
 def tier(blocks, name="host", per_s=1e9, latency_s=0.0, *, shared=False) -> CacheTier:
@@ -49,7 +42,7 @@ def served(model, system, requests, tiers=(), name="vllm", **more):
     engine = replace(ENGINE, scheduler=name)
     options = {"max_num_seqs": 1, "kv_tokens": 1200.25, **more.pop("options", {})}
     told = Options(tiers=tuple(tiers), **options)
-    return simulate(model, system, requests, engine=engine, options=told, price=price, **more)
+    return simulate(model, system, requests, engine=engine, options=told, price=READING, **more)
 
 
 def hits(run) -> np.ndarray:

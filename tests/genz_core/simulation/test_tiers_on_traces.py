@@ -8,14 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from genz_core.engine import EngineProfile
 from genz_core.serving.cache_tiers import CacheTier, characteristic_time, found_share
 from genz_core.serving.simulation import Options, StepTime, simulate
 from tests.draws import cases, seed
+from tests.genz_core.simulation.loads import ENGINE
 from tests.lru_replay import Recency, replay, rows
 from tests.recorded_traces import NAMES, SHARING, requests
 
-ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 TOKEN = 4 * 2 * 4 * 64 * 2.0
 ON_DEVICE = 250_000.25
 #: Blocks of a host, a disk and a remote memory; the whole traces reuse some ten thousand blocks.
