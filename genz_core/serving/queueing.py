@@ -278,7 +278,7 @@ class Batching(StepCycles):
 
     def first_wave_s(self) -> Array:
         """Mean time to the first token if all users start at once [s]."""
-        half = np.where(self.steps > 1.0, self.admitted / 2.0, 0.0)
+        half = np.where(self.steps > 1.0, self.most_decodes() / 2.0, 0.0)
         room = self.room(half)
         tokens = self.admitted * self.isl
         each = np.clip(tokens / self.lanes, np.minimum(self.isl, room), room)

@@ -56,6 +56,32 @@ def test_throughput_never_falls_because_more_users_wait(model, system, load):
     assert np.all(np.diff(served.output_tokens_per_s) > -0.03 * served.output_tokens_per_s[:-1])
 
 
+@settings(max_examples=cases(25))
+@given(load=loads(), users=st.integers(1, 3000))
+def test_a_first_token_after_a_common_start_comes_before_all_users_are_served(
+    model, system, load, users
+):
+    engine, lengths = load
+    burst = Traffic(concurrency=users, waves=10, **lengths)
+    served = serve(model, system, burst, engine=engine)
+    assert served.ttft_s[0] <= 1.02 * users / requests_per_s(served)[0]
+
+
+def test_more_places_than_a_step_has_tokens_leave_a_common_start_as_long(model, system):
+    """Steps of 512 tokens hold few prompts beside their decodes, with 1,000 places or with 100."""
+    users, lengths = 1000, {"isl": 1024, "osl": 128}
+    few, many = (
+        serve(
+            model,
+            system,
+            Traffic(concurrency=users, waves=10, **lengths),
+            engine=replace(ENGINE, chunk_tokens=512, max_sequences=places),
+        )
+        for places in (100, 1000)
+    )
+    assert many.ttft_s[0] == pytest.approx(few.ttft_s[0], rel=0.1)
+
+
 @settings(max_examples=cases(40))
 @given(load=loads())
 def test_a_doubling_of_users_brings_hardly_more_than_the_one_before(model, system, load):
