@@ -4,22 +4,21 @@ answered.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from threading import Lock, Thread
 
 import numpy as np
 
-from genz_core.common.progress import Cancel, Cancelled, Progress, never, silent
-from genz_core.errors import InvalidValue, MeasurementError
+from genz_core.common.progress import Cancel, Progress, never, silent
+from genz_core.errors import InvalidValue
 from genz_core.serving.simulation.draws import uniform_lengths
-from profilers.collect.serving.client import Answer, OpenRequests, Server, complete
+from profilers.collect.serving.client import Answer, Server
 from profilers.collect.serving.prompts import Prompts
+from profilers.collect.serving.sent_requests import POLL_S, SentRequests
 
 #: Default number of requests per user, the same as in a simulation's closed loop.
 PER_USER = 10
-_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,60 +119,27 @@ def serve(
         Cancelled: `cancelled` returned True.
     """
     asked = tuple(load.lengths())
-    users = _Users(server, prompts, asked)
+    sent, numbers, lock = SentRequests(server, prompts, asked), iter(range(len(asked))), Lock()
+
+    def user() -> None:
+        """Send one request after another until none is left or one fails."""
+        while not sent.ended:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            sent.send(number)
+
     started = time.perf_counter()
-    threads = [threading.Thread(target=users.one, daemon=True) for _ in range(load.concurrency)]
+    threads = [Thread(target=user, daemon=True) for _ in range(load.concurrency)]
     for thread in threads:
         thread.start()
     try:
         while any(thread.is_alive() for thread in threads):
-            threads[0].join(_POLL_S) if threads[0].is_alive() else time.sleep(_POLL_S)
-            progress(users.done / len(asked), f"{users.done:,} of {len(asked):,} requests")
-            if cancelled():
-                raise Cancelled(f"{users.done:,} of {len(asked):,} requests")
+            threads[0].join(POLL_S) if threads[0].is_alive() else time.sleep(POLL_S)
+            sent.look(progress, cancelled)
     finally:
-        users.requests.abort()
+        sent.end()
         for thread in threads:
             thread.join()
-    if users.failure is not None:
-        raise users.failure
-    answers = tuple(users.answers[number] for number in range(len(asked)))
-    return ServedLoad(load, asked, answers, started, prompts.counted)
-
-
-class _Users:
-    """Users that share a list of requests.
-
-    failure: the first error of any user, which ends all of them.
-    """
-
-    def __init__(self, server: Server, prompts: Prompts, asked: Sequence[tuple[int, int]]) -> None:
-        self.requests = OpenRequests()
-        self.answers: dict[int, Answer] = {}
-        self.failure: MeasurementError | None = None
-        self._server = server
-        self._prompts = prompts
-        self._asked = asked
-        self._next = iter(range(len(asked)))
-        self._lock = threading.Lock()
-
-    @property
-    def done(self) -> int:
-        return len(self.answers)
-
-    def one(self) -> None:
-        """Send one request after another until none is left or one fails."""
-        while not self.requests.aborted:
-            with self._lock:
-                number = next(self._next, None)
-            if number is None:
-                return
-            isl, osl = self._asked[number]
-            prompt = self._prompts.of(isl)
-            try:
-                self.answers[number] = complete(self._server, prompt, osl, self.requests)
-            except MeasurementError as error:
-                with self._lock:
-                    self.failure = self.failure or error
-                self.requests.abort()
-                return
+    return ServedLoad(load, asked, sent.answers(), started, prompts.counted)
