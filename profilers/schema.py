@@ -41,7 +41,7 @@ KERNEL_COLUMNS: Mapping[str, str] = {
     "device": "Int64",
     "stream": "Int64",
     "name": "category",  # as the tool's own tables print it
-    "full_name": "category",  # with template arguments, where the report has them
+    "full_name": "category",  # with template arguments; missing where it is no longer than `name`
     "start_s": "float64",
     "duration_s": "float64",  # summed over `count`
     "count": "int64",

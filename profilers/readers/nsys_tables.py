@@ -64,7 +64,6 @@ def _summary(
     return {
         "tool": "nsys",
         "name": titles,
-        "full_name": titles,
         "count": counts,
         "duration_s": seconds,
     }
@@ -160,7 +159,6 @@ def gpu_trace(view: View) -> TableContents:
     kernels = {
         "tool": "nsys",
         "name": [names[i] for i in kept],
-        "full_name": [names[i] for i in kept],
         "grid": _axes(view, "grd", kept),
         "block": _axes(view, "blk", kept),
         **_some(shared, kept),
@@ -213,7 +211,6 @@ def kern_exec_trace(view: View) -> TableContents:
         "tool": "nsys",
         "device": nullable_integers(view.ordinals("devid")),
         "name": names,
-        "full_name": names,
         "start_s": start - origin,
         "duration_s": view.numbers("kernel dur"),
         "launch_s": calls - origin,

@@ -197,7 +197,6 @@ def _kernels(capture: _Capture, at: int, origin: int) -> pd.DataFrame:
         **_places(rows, at),
         **_times(rows, origin),
         "name": names,
-        "full_name": names,
         "grid": grid,
         "block": block,
     }

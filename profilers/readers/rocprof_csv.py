@@ -157,7 +157,6 @@ def _kernel_trace(view: _View) -> Mapping[str, Any]:
         "device": view.ordinals("agent_id"),
         "stream": view.ordinals("stream_id" if "stream_id" in view else "queue_id"),
         "name": names,
-        "full_name": names,
         "start_s": start_s,
         "duration_s": duration_s,
         "grid": grid,
@@ -175,7 +174,6 @@ def _old_trace(view: _View) -> Mapping[str, Any]:
         "device": view.ordinals("gpu-id"),
         "stream": view.ordinals("queue-id"),
         "name": names,
-        "full_name": names,
         "start_s": start_s,
         "duration_s": duration_s,
     }
@@ -261,7 +259,6 @@ def _counters(view: _View) -> Mapping[str, Any]:
     columns: dict[str, Any] = {
         "tool": "rocprof",
         "name": names,
-        "full_name": names,
         "device": view.ordinals("agent_id")[first],
         "stream": view.ordinals("queue_id")[first],
     }
@@ -303,7 +300,6 @@ def _statistics(view: _View) -> Mapping[str, Any]:
     columns = {
         "tool": "rocprof",
         "name": titles,
-        "full_name": titles,
         "count": counts,
         "duration_s": seconds,
     }

@@ -75,7 +75,6 @@ def _columns(rows: list[_Row]) -> dict[str, Any]:
         "device": nullable_integers(device),
         "stream": nullable_integers(queue),
         "name": names,
-        "full_name": names,
         "start_s": (begin - begin.min()) * _NS,
         "duration_s": (end - begin) * _NS,
         "grid": grid,

@@ -133,7 +133,6 @@ def _timed(activity: _Activity) -> pd.DataFrame:
         "tool": "unitrace",
         "device": [devices[kernel[0]] for kernel in activity.kernels],
         "name": activity.names,
-        "full_name": activity.names,
         "launch_s": [(kernel[1] - origin) * _NS for kernel in activity.kernels],
         "start_s": [(kernel[2] - origin) * _NS for kernel in activity.kernels],
         "duration_s": [(kernel[3] - kernel[2]) * _NS for kernel in activity.kernels],
@@ -178,7 +177,6 @@ def _summed_kernels(summed: pd.DataFrame) -> pd.DataFrame:
     columns = {
         "tool": "unitrace",
         "name": summed["name"],
-        "full_name": summed["name"],
         "count": summed["count"],
         "duration_s": summed["time_s"],
     }

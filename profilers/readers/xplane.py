@@ -172,7 +172,6 @@ def _kernels(activity: _Activity, origin: int) -> pd.DataFrame:
     columns = {
         "tool": "xla",
         "name": names,
-        "full_name": names,
         "start_s": [(row[1] - origin) * _PICOSECOND for row in rows],
         "duration_s": [row[2] * _PICOSECOND for row in rows],
         "device": [row[3] for row in rows],
