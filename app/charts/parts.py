@@ -196,14 +196,17 @@ def interval_reach(
 
 def guide_across(
     figure: Figure, place: float, words: str, color: str, *, log: bool = False, size: int = 11,
-    width: float = 1, end: Literal["left", "right"] = "right",
+    width: float = 1, end: Literal["left", "right"] = "right", **text: Any,
 ) -> None:  # fmt: skip
-    """Draw a dashed horizontal line at `place`, with its label above an end, apart from an axis."""
+    """Draw a dashed horizontal line at `place`, with its label above an end, apart from an axis.
+
+    text: further properties of the label.
+    """
     figure.add_hline(place, {"color": color, "width": width, "dash": "dash"})
     side = {"x": 0, "xshift": 4} if end == "left" else {"x": 1}
     figure.add_text(
         words, size, color, xref="paper", y=math.log10(place) if log else place,
-        xanchor=end, yanchor="bottom", **side,
+        xanchor=end, yanchor="bottom", **side, **text,
     )  # fmt: skip
 
 

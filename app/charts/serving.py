@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.answers.column import Column, ends
 from app.answers.columns import COLUMNS
@@ -13,11 +13,13 @@ from app.charts.parts import (
     band,
     corner_words,
     dots,
+    error_reach,
     guide_across,
     guide_upwards,
     line,
     ring,
     time_axis,
+    time_line,
 )
 from app.charts.style import Look, blank
 from app.wording import quantities
@@ -35,11 +37,12 @@ _RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity
 
 
 def latencies(table: Table, load: str, look: Look, named: Mapping[str, str] = _NAMED) -> Figure:
-    """Mean and median latencies over the load, on logarithmic axes; one line where both agree.
+    """Mean and median latencies over the load, on logarithmic axes, with their bound; one line
+    where mean and median agree.
 
-    table: columns `load`, status and, for each latency, `_s`, `_median_s` and the ends of its
-    interval, drawn as a band around the mean where known.  named: latencies by column prefix; one
-    that no load has, as the time of a second token that nobody asked for, is left out.
+    table: columns `load`, status and, for each latency, `_s`, `_median_s`, `bound_*_s` and the ends
+    of its interval, drawn as a band around the mean where known.  named: latencies by column
+    prefix; one that no load has, as the time of a second token that nobody asked for, is left out.
     """
     figure = blank(look, "Latency over the load", 420)
     for at, (column, name) in enumerate(named.items()):
@@ -55,6 +58,7 @@ def latencies(table: Table, load: str, look: Look, named: Mapping[str, str] = _N
         for suffix, (words, dash) in lines.items():
             drawn = f"{name} {words}", dash, look.classes[at]
             figure.add_trace(_line(table, load, column + suffix, *drawn))
+        figure.add_trace(_bound(table, load, column, f"{name} bound", look.classes[at]))
     times = [s for trace in figure.data for s in trace["y"] if s is not None]
     _shade_overload(figure, table, load, look)
     y, margin = {"title_text": "Time", **time_axis(times)}, {"b": 104, "l": 76}
@@ -118,7 +122,7 @@ def draw_targets(
     limits: seconds by label of the target.  most: that load, None or 0 for none; words: "64 users".
     """
     for label, seconds in limits.items():
-        guide_across(figure, seconds, label, look.faint, log=True, end="left")
+        guide_across(figure, seconds, label, look.faint, log=True, end="left", bgcolor=look.paper)
     if most:
         guide_upwards(
             figure, most, f"at most {words}", look.faint, y=0.0, yanchor="bottom",
@@ -150,6 +154,54 @@ def _line(table: Table, load: str, column: str, name: str, dash: str, color: str
         customdata=[f"{quantities.seconds(value)}, 80 %: {quantities.span(low, high)}"
                     for value, low, high in rows],
     )  # fmt: skip
+
+
+def _bound(table: Table, load: str, column: str, name: str, color: str) -> Trace:
+    """The least time that the hardware allows at each load, as a thin dashed line."""
+    seconds = [value if math.isfinite(value) else None for value in table[f"bound_{column}_s"]]
+    return time_line(table[load], seconds, name, color, line={"dash": "dash", "width": 1})
+
+
+class MeasuredLatency(NamedTuple):
+    """A measured latency at a load [s], what ran, and the 80 % interval predicted for that run."""
+
+    load: float
+    seconds: float
+    low: float
+    high: float
+    words: str
+
+
+def draw_measured(
+    figure: Figure, measured: Mapping[str, Sequence[MeasuredLatency]], look: Look
+) -> None:
+    """Draw measured latencies as diamonds in the colours of their lines, each with a bar from end
+    to end of the interval predicted for its run.
+
+    measured: by the latency's column prefix, "ttft" or "tpot".
+    """
+    for place, (column, name) in enumerate(_NAMED.items()):
+        points = measured.get(column, ())
+        if not points:
+            continue
+        known = [one for one in points if math.isfinite(one.low + one.high)]
+        between = [math.sqrt(one.low * one.high) for one in known]
+        reach = error_reach(
+            [one.high - at for one, at in zip(known, between, strict=True)],
+            [at - one.low for one, at in zip(known, between, strict=True)],
+            color=look.classes[place], thickness=1.5, width=6,
+        )  # fmt: skip
+        figure.add_trace(dots(
+            [one.load for one in known], between, f"{name} predicted for the run",
+            {"size": 0.1, "color": look.classes[place]}, "", error_y=reach, showlegend=False,
+        ))  # fmt: skip
+        figure.add_trace(dots(
+            [one.load for one in points], [one.seconds for one in points], f"{name} measured",
+            {"symbol": "diamond", **ring(7, look.classes[place], look.paper)},
+            f"{name} measured %{{customdata}}<extra></extra>",
+            customdata=[f"{quantities.seconds(one.seconds)}; predicted for this run "
+                        f"{quantities.span(one.low, one.high)}: {one.words}" for one in points],
+        ))  # fmt: skip
 
 
 def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None:

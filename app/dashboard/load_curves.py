@@ -110,7 +110,7 @@ def batches_words(batches: Mapping[str, Setup]) -> str:
 # ------------------------------------------------------------------------------- curves
 
 
-def _any_load(setup: Setup) -> Setup:
+def any_load(setup: Setup) -> Setup:
     """A setup under the load of one user: a curve is the same whatever load is asked for, so it
     stays when the sidebar's batch changes.
     """
@@ -119,7 +119,7 @@ def _any_load(setup: Setup) -> Setup:
 
 def basis(setup: Setup) -> str:
     """The measurements behind the figures in words; see `app.scenario.scenario.basis`."""
-    return scenario.basis(caches.deployed(_any_load(setup)))
+    return scenario.basis(caches.deployed(any_load(setup)))
 
 
 def curve(setup: Setup, load: str) -> pd.DataFrame:
@@ -130,7 +130,7 @@ def curve(setup: Setup, load: str) -> pd.DataFrame:
     return _curve(setup, load).to_dataframe()
 
 
-@caches.by_setup(32, _any_load)
+@caches.by_setup(32, any_load)
 def _curve(setup: Setup, load: str) -> Table:
     """The columns of `curve`: a data frame that is kept grows with each column that is read."""
     return _curves(caches.deployed(setup), load, (setup.scenario.tp,))[0]
@@ -144,7 +144,7 @@ def one_load(setup: Setup) -> Mapping[str, Any]:
     drawn = np.flatnonzero(table[load.name] == load.value)
     if len(drawn):
         return table.row(int(drawn[0]))
-    resolved = caches.deployed(_any_load(setup))
+    resolved = caches.deployed(any_load(setup))
     result = _served(resolved, load.name, np.array([[load.value]]), (setup.scenario.tp,))
     row = _columns(resolved, result, load.name).row()
     return {load.name: load.value, **row, "message": result.messages.get(0, "")}
@@ -158,7 +158,7 @@ def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[p
     return table, int((table[load] == row[load]).to_numpy().argmax())
 
 
-@caches.by_setup(32, _any_load)
+@caches.by_setup(32, any_load)
 def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) -> float:
     """The largest load up to which every latency is within its limit, 0 for none.
 
@@ -188,7 +188,7 @@ def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> dict[int, pd
     return {degree: one.to_dataframe() for degree, one in zip(degrees, found, strict=False)}
 
 
-@caches.by_setup(8, _any_load)
+@caches.by_setup(8, any_load)
 def _curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> list[Table]:
     with suppress(RidgelineError):
         # without the user's own calibration, which is of the setup's degrees
@@ -243,6 +243,19 @@ def without_waiting(table: pd.DataFrame, name: str) -> pd.DataFrame:
     if name == "concurrency":
         kept &= ~_waits(table)
     return (table[kept] if kept.any() else table[:1]).reset_index(drop=True)
+
+
+def until_some_wait(table: pd.DataFrame, name: str, least: float) -> pd.DataFrame:
+    """The rows up to the first load at which requests wait for others to end: beyond it only the
+    queue grows, and its times would leave no room for the others in a chart.
+
+    name: the column of the load.  least: a load up to which all rows are kept.
+    """
+    waits = _waits(table) if name == "concurrency" else np.zeros(len(table), dtype=bool)
+    if not waits.any():
+        return table
+    most = max(float(table[name][int(np.argmax(waits))]), least)
+    return table[table[name] <= most]
 
 
 def _waits(table: pd.DataFrame) -> pd.Series:

@@ -121,17 +121,13 @@ def _curve(query: Query, family: Family) -> Curve:
 
 
 def _at_measured(family: Family, loads: tuple[MeasuredLoad, ...]) -> dict[str, Array]:
-    """Predictions at the measured loads, [loads], each with its ratio of lengths."""
+    """Predictions for the measured loads, [loads], each as it ran."""
     parts = []
-    for (ratio, *lengths), same in groupby(
-        loads, key=lambda one: (one.length_ratio, one.isl, one.osl)
-    ):
-        mine, (isl, osl) = list(same), lengths
+    for asked, same in groupby(loads, key=lambda one: one.asked):
+        mine = list(same)
         degrees = np.array([load.degrees for load in mine], dtype=float).T
         users = np.array([load.concurrency for load in mine])
-        drawn = replace(
-            family, resolved=asking_for(family.resolved, length_ratio=ratio, isl=isl, osl=osl)
-        )
+        drawn = replace(family, resolved=asking_for(family.resolved, **asked))
         parts.append(_priced(drawn, degrees, users))
     names = parts[0] if parts else {}
     return {name: np.concatenate([part[name] for part in parts]) for name in names}

@@ -12,12 +12,17 @@ from app.measuring.best_runs import own_format, shipped_name, slug_of
 from app.planning.families import Family
 from app.planning.space import DEGREES
 from app.question.question import Question
+from app.question.validity import drafts, has_pool
+from app.scenario.scenario import Resolved
+from genz_core.deployment import bulk_format
 from genz_core.types import Array
 from hardware_db.tables import table
 
 #: How well measurements cover a point, the best first.
 BASES = ("measured", "interpolated", "extrapolated", "not measured")
 _ALIKE = 0.02  # relative difference up to which concurrencies count as equal
+#: Factor between mean lengths up to which a measured run is shown beside a prediction: judgement.
+_NEAR = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,21 @@ class MeasuredLoad:
         return {**dict(zip(DEGREES, self.degrees, strict=True)), "replicas": 1}
 
     @property
+    def asked(self) -> dict[str, Any]:
+        """What the benchmark asked for beside users, as parameters: all users start at once."""
+        sizes = {"isl": self.isl, "osl": self.osl, "length_ratio": self.length_ratio}
+        return {**sizes, "burst_start": True}
+
+    @property
+    def mean_lengths(self) -> tuple[float, float]:
+        """Mean tokens in and out of a request."""
+        mean = (1.0 + self.length_ratio) / 2.0
+        return self.isl * mean, self.osl * mean
+
+    @property
     def output_tokens_per_s(self) -> float:
         """Throughput derived from the latencies: users over a request's time, times tokens."""
-        osl = max(round(self.osl * (1.0 + self.length_ratio) / 2.0), 1.0)
+        osl = max(round(self.mean_lengths[1]), 1.0)
         return self.concurrency * osl / (self.ttft_s + (osl - 1.0) * self.tpot_s)
 
 
@@ -49,11 +66,31 @@ def measured_loads(family: Family) -> tuple[MeasuredLoad, ...]:
     """The measured loads of a family: its model, system, engine and weight format."""
     if family.prefill is not None or family.speculation is not None:
         return ()
-    resolved = family.resolved
-    key = (shipped_name(resolved.model.name), family.system.slug, resolved.engine.name)
+    return _of(family.resolved)
+
+
+def comparable_loads(resolved: Resolved) -> tuple[MeasuredLoad, ...]:
+    """The measured loads of a deployment at its degrees and about its lengths, any users."""
+    q = resolved.scenario
+    if has_pool(q) or drafts(q) or q.replicas != 1 or q.shared_tokens or q.turns > 1:
+        return ()
+    degrees = tuple(int(getattr(q, name)) for name in DEGREES)
     return tuple(
-        one for weights, one in by_family().get(key, ()) if weights == family.formats["weights"]
+        one
+        for one in _of(resolved)
+        if one.degrees == degrees
+        and all(
+            1 / _NEAR <= mean / asked <= _NEAR
+            for mean, asked in zip(one.mean_lengths, (q.isl, q.osl), strict=True)
+        )
     )
+
+
+def _of(resolved: Resolved) -> tuple[MeasuredLoad, ...]:
+    """The measured loads of a model, system, engine and weight format."""
+    key = (shipped_name(resolved.model.name), resolved.system.slug, resolved.engine.name)
+    stored = bulk_format(resolved.model)
+    return tuple(one for weights, one in by_family().get(key, ()) if weights == stored)
 
 
 @lru_cache(maxsize=1)

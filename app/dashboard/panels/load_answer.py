@@ -13,6 +13,7 @@ from app.charts import serving
 from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load_curves import Load, alone, as_batch
+from app.dashboard.measured_loads import measured_beside
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.static_answer import ONE_TOKEN, Answer, cost_card
 from app.dashboard.widgets import say_each
@@ -48,6 +49,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     bounds = latency_bounds(setup)
     most = load_curves.most_within(setup, load.name, _limits(bounds)) if bounds else None
+    table = load_curves.until_some_wait(table, load.name, max(load.value, most or 0.0))
     figure = serving.latencies(table, load.name, export.look())
     limits = {
         f"{one.figure.title} target {quantities.seconds(one.value)}": one.value for one in bounds
@@ -55,8 +57,12 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     largest = Load(load.name, most or 0.0)
     serving.draw_targets(figure, limits, most, largest.words, export.look())
     serving.mark_load(figure, load.value, load.words, export.look())
+    measured = measured_beside(setup) if load.name == "concurrency" else {}
+    serving.draw_measured(figure, measured, export.look())
     export.chart(figure, "load-latency")
     st.caption(_caption(setup, row, bounds, largest))
+    if measured:
+        st.caption(page_text("measured beside the load", runs=len(measured["ttft"])))
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
 
 
@@ -101,6 +107,8 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
         parts, levers = parts_of(step_of(caches.priced(prompt), "prefill")), caches.levers(prompt)
         limits = quantities.limits("The prefill of a prompt", parts)
         return f"{said} {limits}; {quantities.advice('it', levers['prefill'], parts)}."
+    if said:
+        said += f" {page_text('bounds of a load', row=row)}"
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)

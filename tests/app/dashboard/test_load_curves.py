@@ -26,6 +26,16 @@ def test_the_curves_are_what_the_engine_computes():
     assert table["ttft_s"].to_numpy() == pytest.approx(expected.ttft_s)
 
 
+def test_a_chart_of_users_ends_where_the_first_wait_for_others_to_end():
+    table = load_curves.curve(Setup(Question(engine="vllm", isl=8192, osl=1024)), "concurrency")
+    drawn = load_curves.until_some_wait(table, "concurrency", 1.0)
+    waiting = drawn["running"] < drawn["concurrency"] * 0.99
+    assert list(waiting) == [False] * (len(drawn) - 1) + [True] and len(drawn) < len(table)
+    asked = load_curves.until_some_wait(table, "concurrency", 2048.0)
+    assert asked["concurrency"].max() == 2048.0
+    assert len(load_curves.until_some_wait(table[:3], "concurrency", 1.0)) == 3
+
+
 def test_the_highest_rate_is_drawn_and_the_next_is_overloaded():
     table = load_curves.curve(Setup(Question()), "rate")
     assert list(table["status"].unique()) == ["ok", "overloaded"]

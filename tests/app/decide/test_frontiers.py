@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,7 +14,13 @@ from app.charts import frontiers as charts
 from app.charts import style
 from app.decide import frontiers
 from app.decide.axes import ACROSS, UPWARDS
-from app.decide.measured_loads import BASES, MeasuredLoad, bases, measured_loads
+from app.decide.measured_loads import (
+    BASES,
+    MeasuredLoad,
+    bases,
+    comparable_loads,
+    measured_loads,
+)
 from app.planning.families import families
 from app.question.question import Question
 from app.scenario.scenario import resolve
@@ -71,6 +78,31 @@ def test_a_model_by_any_of_its_names_has_its_measured_loads():
     each = [families(asked(name, **given))[0] for name in names]
     loads = [measured_loads(family) for (family,) in each]
     assert loads[0] and loads[0] == loads[1] == loads[2]
+
+
+def test_measured_loads_are_priced_with_users_who_start_at_once(curve):
+    run = curve.measured[0]
+    degrees = {name: run.row[name] for name in ("tp", "pp", "dp", "ep")}
+    question = replace(curve.family.question, **degrees, concurrency=run.concurrency, **run.asked)
+    alone = served(resolve(replace(question, burst_start=True)))
+    assert curve.at_measured["ttft_s"][0] == pytest.approx(float(alone.ttft_s[0]))
+
+
+def test_runs_beside_a_deployment_have_its_degrees_and_about_its_lengths():
+    question = Question(
+        model="meta-llama/Llama-3.1-70B", engine="vllm", system="h100", weights="fp8", tp=2,
+        concurrency=16, isl=1024, osl=1024,
+    )  # fmt: skip
+
+    def shown(**changed):
+        return comparable_loads(resolve(replace(question, **changed)))
+
+    runs = shown()
+    asked_for = {(one.degrees, one.isl, one.osl) for one in runs}
+    assert asked_for == {((2, 1, 1, 1), 1024, 1024)}
+    assert runs == shown(isl=900, concurrency=None, rate=2.0)
+    assert not shown(isl=2048) and not shown(weights="bf16") and not shown(replicas=2)
+    assert {one.degrees for one in shown(tp=4)} == {(4, 1, 1, 1)}
 
 
 def test_throughput_of_a_measured_load_is_littles_law():

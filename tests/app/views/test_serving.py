@@ -11,6 +11,7 @@ from app.question.question import Question
 from app.scenario.scenario import resolve
 from app.scenario.setup import Setup
 from app.wording import quantities
+from hardware_db.tables import table
 from tests.app.pages import cards, charts, opened, setup_of, shown
 
 #: The page opened with the plain scenario and arrivals, shared with the test of overload.
@@ -94,6 +95,35 @@ def test_a_median_that_is_taken_as_the_mean_has_no_line_of_its_own():
     assert "TPOT mean and median" in named and "TPOT median" not in named
     named = [trace["name"] for trace in charts(shown("answer", rate=5, engine="vllm"))[0]["data"]]
     assert {"TTFT mean", "TTFT median", "TPOT mean and median"} <= set(named)
+
+
+MEASURED = {
+    "model": "meta-llama/Llama-3.1-70B", "system": "h100", "engine": "vllm", "weights": "fp8",
+    "tp": 2, "concurrency": 16, "isl": 1024, "osl": 1024,
+}  # fmt: skip
+
+
+def test_bound_predicted_and_measured_are_in_one_chart():
+    app = opened("answer", **MEASURED)
+    drawn = {trace["name"]: trace for trace in charts(app)[0]["data"]}
+    ran = {**MEASURED, "system": "h100_sxm", "concurrency": None}
+    rows = [
+        row for row in table("measurements", "serving")
+        if all(row[name] == str(value) for name, value in ran.items() if value)
+    ]  # fmt: skip
+    for name in ("TTFT", "TPOT"):
+        column = f"measured_{name.casefold()}_s"
+        truth = [(float(row["concurrency"]), float(row[column])) for row in rows]
+        shown = drawn[f"{name} measured"]
+        assert truth and list(zip(shown["x"], shown["y"], strict=True)) == truth
+        bound, mean = drawn[f"{name} bound"], drawn[f"{name} mean and median"]
+        assert all(low < y for low, y in zip(bound["y"], mean["y"], strict=True))
+        reach = drawn[f"{name} predicted for the run"]["error_y"]
+        assert len(reach["array"]) == len(rows) and min(reach["arrayminus"]) > 0
+    assert f"Diamonds are {len(rows)} measured runs" in captions(app)
+    other = opened("answer", **{**MEASURED, "isl": 3000})
+    assert "Diamonds are" not in captions(other)
+    assert "TTFT measured" not in [trace["name"] for trace in charts(other)[0]["data"]]
 
 
 def test_the_causes_say_what_prompts_of_others_add_to_tpot():
