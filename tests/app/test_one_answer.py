@@ -37,17 +37,17 @@ STATIC: list[dict[str, Any]] = [
      "isl": 8192, "osl": 1024, "expert_imbalance": 1.5},
 ]  # fmt: skip
 SERVED: list[dict[str, Any]] = [
-    {"model": DENSE, "system": "h100", "engine": "trtllm", "weights": "fp8", "tp": 4, "batch": 64,
-     "isl": 1024, "osl": 1024},
-    {"model": DENSE, "system": "h100", "engine": "sglang", "tp": 8, "batch": 256,
+    {"model": DENSE, "system": "h100", "engine": "trtllm", "weights": "fp8", "tp": 4,
+     "concurrency": 64, "isl": 1024, "osl": 1024},
+    {"model": DENSE, "system": "h100", "engine": "sglang", "tp": 8, "concurrency": 256,
      "isl": 8192, "osl": 512},
-    {"model": EXPERTS, "system": "h100", "engine": "vllm", "tp": 2, "ep": 2, "batch": 64,
+    {"model": EXPERTS, "system": "h100", "engine": "vllm", "tp": 2, "ep": 2, "concurrency": 64,
      "isl": 512, "osl": 512},
-    {"model": EXPERTS, "system": "h200", "engine": "trtllm", "tp": 2, "ep": 1, "batch": 16,
+    {"model": EXPERTS, "system": "h200", "engine": "trtllm", "tp": 2, "ep": 1, "concurrency": 16,
      "isl": 2048, "osl": 128},
-    {"model": LATENT, "system": "h200", "engine": "vllm", "tp": 8, "ep": 8, "batch": 128,
+    {"model": LATENT, "system": "h200", "engine": "vllm", "tp": 8, "ep": 8, "concurrency": 128,
      "isl": 1024, "osl": 1024},
-    {"model": LATENT, "system": "b200", "engine": "sglang", "tp": 8, "ep": 8, "batch": 1024,
+    {"model": LATENT, "system": "b200", "engine": "sglang", "tp": 8, "ep": 8, "concurrency": 1024,
      "isl": 1024, "osl": 256},
 ]  # fmt: skip
 
@@ -67,13 +67,18 @@ def options(keywords: dict[str, Any]) -> list[str]:
     return [word for pair in pairs for word in pair]
 
 
+def printed(verb: str, scenario: dict[str, Any]) -> Any:
+    """What the command of a verb prints as JSON for a scenario."""
+    keywords = {name: value for name, value in scenario.items() if name != "model"}
+    return json.loads(run(verb, scenario["model"], *options(keywords), "--json"))
+
+
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("scenario", STATIC, ids=named)
 def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
-    keywords = {name: value for name, value in scenario.items() if name != "model"}
-    module = ridgeline.estimate(scenario["model"], **keywords).to_dict()
+    module = ridgeline.estimate(**scenario).to_dict()
 
-    command = json.loads(run("estimate", scenario["model"], *options(keywords), "--json"))
+    command = printed("estimate", scenario)
     operators = command.pop("operators")
     assert command == json.loads(to_json(module))
     assert operators["decode"] and operators["prefill"]
@@ -97,28 +102,25 @@ def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("scenario", SERVED, ids=named)
 def test_a_load_has_one_answer(scenario: dict[str, Any]):
-    keywords = {k: v for k, v in scenario.items() if k not in ("model", "batch")}
-    keywords["concurrency"] = scenario["batch"]
-    (module,) = ridgeline.serve(scenario["model"], **keywords).rows
+    (module,) = ridgeline.serve(**scenario).rows
 
-    (command,) = json.loads(run("serve", scenario["model"], *options(keywords), "--json"))
+    (command,) = printed("serve", scenario)
     assert command == json.loads(to_json(module))
 
-    asked = {k: v for k, v in scenario.items() if k != "batch"} | {"concurrency": scenario["batch"]}
-    pinned = opened("compare", part="Pinned", **asked)
+    pinned = opened("compare", part="Pinned", **scenario)
     compared = pinned.dataframe[0].value.set_index("figure")["A"]
     for name in ("TTFT", "TPOT", "E2E"):
         value = quantities.seconds(module[f"{name.lower()}_s"])
         assert compared[name].startswith(f"{value} [{span_of(module, name)}]")
-    page = opened("serving", **asked)
+    page = opened("serving", **scenario)
     assert not page.exception and not page.error
     table = next(frame.value for frame in page.dataframe if "prompt_share" in frame.value)
-    row = table[table["concurrency"] == scenario["batch"]].iloc[0]
+    row = table[table["concurrency"] == scenario["concurrency"]].iloc[0]
     figures = [name for name in module if isinstance(module[name], float)]
     assert {"ttft_s", "tpot_s", "output_tokens_per_s", "running"} <= set(figures)
     for name in figures:
         assert row[name] == pytest.approx(module[name], rel=1e-9, nan_ok=True), name
-    overview = opened("answer", **asked)
+    overview = opened("answer", **scenario)
     assert not overview.exception and not overview.error
     for shown in (page, overview):
         for name in ("TTFT", "TPOT"):

@@ -20,7 +20,7 @@ from app.api.mcp_server import server
 from app.api.workers import Workers
 from genz_core.steps.overlap import OVERLAPS
 from tests.app.commands.test_cli import run
-from tests.app.test_one_answer import SERVED, STATIC, named, options
+from tests.app.test_one_answer import SERVED, STATIC, named, printed
 
 ROOT = Path(__file__).parents[3]
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -51,9 +51,8 @@ def refused(tool: str, **given: Any) -> str:
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("scenario", STATIC, ids=named)
 def test_a_static_batch_is_that_of_the_command_line(scenario):
-    keywords = {name: value for name, value in scenario.items() if name != "model"}
     (row,) = asked("estimate", **scenario)["rows"]
-    command = json.loads(run("estimate", scenario["model"], *options(keywords), "--json"))
+    command = printed("estimate", scenario)
     assert {name: command[name] for name in row} == row
     assert {"ttft_s", "tpot_s", "profile", "memory_bytes_per_device"} <= set(row)
     unmeasured = "no measured run had" in row["message"]
@@ -66,10 +65,8 @@ def test_a_static_batch_is_that_of_the_command_line(scenario):
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("scenario", SERVED, ids=named)
 def test_a_load_is_that_of_the_command_line(scenario):
-    keywords = {k: v for k, v in scenario.items() if k not in ("model", "batch")}
-    keywords["concurrency"] = scenario["batch"]
-    (row,) = asked("serve", model=scenario["model"], **keywords)["rows"]
-    (command,) = json.loads(run("serve", scenario["model"], *options(keywords), "--json"))
+    (row,) = asked("serve", **scenario)["rows"]
+    (command,) = printed("serve", scenario)
     assert {name: command[name] for name in row} == row
 
 

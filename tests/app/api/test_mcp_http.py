@@ -17,8 +17,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.app.api.services import service
-from tests.app.commands.test_cli import run
-from tests.app.test_one_answer import SERVED, STATIC, options
+from tests.app.test_one_answer import SERVED, STATIC, printed
 
 MODEL = "meta-llama/Llama-3.1-8B"
 TOKEN = "only-for-this-test"
@@ -44,20 +43,14 @@ def asked(address: Any, *questions: tuple[str, dict[str, Any]]) -> list[Any]:
 def test_static_batches_are_those_of_the_command_line(address):
     answers = asked(address, *(("estimate", scenario) for scenario in STATIC[1::2]))
     for scenario, answer in zip(STATIC[1::2], answers, strict=True):
-        words = {name: value for name, value in scenario.items() if name != "model"}
-        command = json.loads(run("estimate", scenario["model"], *options(words), "--json"))
-        (row,) = answer["rows"]
+        command, (row,) = printed("estimate", scenario), answer["rows"]
         assert row["tpot_s"] and {name: command[name] for name in row} == row
 
 
 def test_loads_are_those_of_the_command_line(address):
-    loads = [{**s, "concurrency": s["batch"]} for s in SERVED[1::2]]
-    loads = [{name: v for name, v in load.items() if name != "batch"} for load in loads]
-    answers = asked(address, *(("serve", load) for load in loads))
-    for load, answer in zip(loads, answers, strict=True):
-        words = {name: value for name, value in load.items() if name != "model"}
-        (command,) = json.loads(run("serve", load["model"], *options(words), "--json"))
-        (row,) = answer["rows"]
+    answers = asked(address, *(("serve", scenario) for scenario in SERVED[1::2]))
+    for scenario, answer in zip(SERVED[1::2], answers, strict=True):
+        (command,), (row,) = printed("serve", scenario), answer["rows"]
         assert row["tpot_s"] and {name: command[name] for name in row} == row
 
 

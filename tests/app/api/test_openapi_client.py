@@ -19,7 +19,7 @@ from aiopenapi3 import OpenAPI
 
 from tests.app.api.services import service
 from tests.app.commands.test_cli import run
-from tests.app.test_one_answer import SERVED, STATIC, named, options
+from tests.app.test_one_answer import SERVED, STATIC, named, printed
 
 MODEL = "meta-llama/Llama-3.1-8B"
 
@@ -53,17 +53,13 @@ def asked(client: OpenAPI, verb: str, **given: Any) -> Any:
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("scenario", STATIC[::2], ids=named)
 def test_a_static_batch_is_that_of_the_command_line(client, scenario):
-    words = {name: value for name, value in scenario.items() if name != "model"}
     (row,) = asked(client, "estimate", **scenario, operators=True)["rows"]
-    assert row == json.loads(run("estimate", scenario["model"], *options(words), "--json"))
+    assert row == printed("estimate", scenario)
 
 
 @pytest.mark.parametrize("scenario", SERVED[::2], ids=named)
 def test_a_load_is_that_of_the_command_line(client, scenario):
-    words = {k: v for k, v in scenario.items() if k not in ("model", "batch")}
-    words["concurrency"] = scenario["batch"]
-    rows = asked(client, "serve", model=scenario["model"], **words)["rows"]
-    assert rows == json.loads(run("serve", scenario["model"], *options(words), "--json"))
+    assert asked(client, "serve", **scenario)["rows"] == printed("serve", scenario)
 
 
 def test_a_document_of_lists_and_objects_is_read(client):
@@ -95,8 +91,7 @@ def test_a_generated_client_asks_and_is_answered(address, tmp_path, monkeypatch)
     body = generated.models.EstimateBody(**STATIC[0])
     client = generated.Client(base_url=address, timeout=60.0)
     (row,) = sys.modules["made.api.default.estimate"].sync(client=client, body=body).rows
-    words = {name: value for name, value in STATIC[0].items() if name != "model"}
-    command = json.loads(run("estimate", STATIC[0]["model"], *options(words), "--json"))
+    command = printed("estimate", STATIC[0])
     assert row.to_dict() == {name: command[name] for name in row.to_dict()}
 
 

@@ -10,28 +10,24 @@ import ridgeline
 from app.api.examples import EXAMPLES
 from tests.app.api.asking import MODEL, asked, refused
 from tests.app.commands.test_cli import run
-from tests.app.test_one_answer import SERVED, STATIC, named, options
+from tests.app.test_one_answer import SERVED, STATIC, named, options, printed
 
 
 @pytest.mark.parametrize("scenario", STATIC, ids=named)
 def test_a_static_batch_is_that_of_the_command_line(api, scenario):
-    keywords = {name: value for name, value in scenario.items() if name != "model"}
     (row,) = asked(api, "estimate", **scenario, operators=True)["rows"]
-    assert row == json.loads(run("estimate", scenario["model"], *options(keywords), "--json"))
+    assert row == printed("estimate", scenario)
 
 
 @pytest.mark.parametrize("scenario", SERVED, ids=named)
 def test_a_load_is_that_of_the_command_line(api, scenario):
-    keywords = {k: v for k, v in scenario.items() if k not in ("model", "batch")}
-    keywords["concurrency"] = scenario["batch"]
-    rows = asked(api, "serve", model=scenario["model"], **keywords)["rows"]
-    assert rows == json.loads(run("serve", scenario["model"], *options(keywords), "--json"))
+    assert asked(api, "serve", **scenario)["rows"] == printed("serve", scenario)
 
 
 def test_a_simulation_is_that_of_the_command_line(api):
     given = {"system": "h100", "engine": "vllm", "rate": 8, "requests": 60, "osl": 64, "seed": 3}
     answer = asked(api, "simulate", model=MODEL, **given)
-    assert answer == json.loads(run("simulate", MODEL, *options(given), "--json"))
+    assert answer == printed("simulate", {"model": MODEL, **given})
 
 
 def test_a_trace_is_sent_as_text(api, tmp_path):
@@ -48,7 +44,7 @@ def test_a_sweep_is_that_of_the_command_line(api):
              "tp": [1, 3], "pp": [1], "ep": [1]}  # fmt: skip
     words = {n: v if n == "system" else ",".join(map(str, v)) for n, v in given.items()}
     rows = asked(api, "sweep", model=MODEL, **given)["rows"]
-    assert rows == json.loads(run("sweep", MODEL, *options(words), "--json"))
+    assert rows == printed("sweep", {"model": MODEL, **words})
 
 
 def test_a_sweep_over_names_is_that_of_python(api):
