@@ -24,6 +24,11 @@ Num = float | Array
 CacheSource = Literal["checkpoint", "convention", "asked"]
 
 
+def scalar(value: Num) -> float:
+    """A figure of one configuration, a number or an array of one, as a float."""
+    return float(np.asarray(value, dtype=float).reshape(-1)[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Sequences of a step with the same number of new and of cached tokens.

@@ -20,7 +20,6 @@ from genz_core.errors import InvalidValue
 from genz_core.models.model_kinds import check_generates
 from genz_core.sensitivity import crossing, elasticity
 from genz_core.steps.step_estimate import StepEstimate
-from genz_core.systems import System
 from genz_core.types import Array
 from genz_core.workload import OUT_OF_MEMORY
 
@@ -72,16 +71,11 @@ def scaled(resolved: Resolved, resource: str, factor: float) -> Resolved:
     if resource not in RESOURCES:
         raise InvalidValue(f"resource {resource!r}: choose {', '.join(RESOURCES)}")
     if resource != "host":
-        return with_systems(resolved, lambda system: _what_if(system, resource, factor))
+        return with_systems(resolved, lambda one: hardware_db.what_if(one, **{resource: factor}))
     if not (math.isfinite(factor) and factor > 0.0):
         raise InvalidValue(f"host is {factor}; give a positive number")
     engine, profile = (_faster(one, factor) for one in (resolved.engine, resolved.profile))
     return replace(resolved, engine=engine, profile=profile)
-
-
-def _what_if(system: System, resource: str, factor: float) -> System:
-    """A system with one of its resources multiplied."""
-    return hardware_db.what_if(system, **{resource: factor})
 
 
 def _faster(engine: EngineProfile, factor: float) -> EngineProfile:

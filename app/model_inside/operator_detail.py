@@ -12,6 +12,7 @@ from genz_core.common.registry import KINDS
 from genz_core.graphs import Graph, Op
 from genz_core.precision import bytes_of
 from genz_core.steps.step_estimate import StepEstimate
+from genz_core.types import scalar
 
 _SCORES = "2 × {sequences} × {pairs} × {heads} × {head_dim} / {ratio}"
 _PER_ELEMENT = "{elements} × {per_element}"
@@ -44,11 +45,6 @@ class TensorTraffic:
     shape: str
     format: str
     bytes: float
-
-
-def scalar(value: Any) -> float:
-    """A figure of a single configuration, a number or an array of one, as a float."""
-    return float(np.asarray(value, dtype=float).reshape(-1)[0])
 
 
 def mean_run(step: StepEstimate, row: int) -> Op:

@@ -148,13 +148,13 @@ def _share(op: Op, size: int) -> Share:
     apart, together, later = (
         picked(op, slice(at * size, (at + 1) * size)) for at in range(len(_PROBES))
     )
-    if op.operator_class in _OF_GROUPS or not _alike(apart, later):
+    if op.operator_class in _OF_GROUPS or not alike(apart, later):
         return "groups"
     if not np.any(apart.flops) and np.any(together.flops):
         return "groups"  # work for prompts only: an encoder of text, sound or images
     if of_all_ranks(op):
         return "experts"
-    if _alike(apart, together):
+    if alike(apart, together):
         return "tokens"
     # an exchange sends tokens of prompts otherwise than decoded ones
     return "groups" if op.operator_class == "collective" else "rows"
@@ -168,6 +168,7 @@ def of_all_ranks(op: Op) -> bool:
     return op.operator_class == "moe" or (gathers and op.name.startswith("moe_"))
 
 
-def _alike(one: Op, other: Op) -> bool:
+def alike(one: Op, other: Op) -> bool:
+    """Whether two operators have the same FLOPs and bytes."""
     figures = ("flops", "memory_bytes", "message_bytes")
     return all(np.all(getattr(one, name) == getattr(other, name)) for name in figures)

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from genz_core.common.memo import ByIdentity
-from genz_core.types import DEGREES, Num, Parallelism
+from genz_core.types import DEGREES, Parallelism, scalar
 from model_registry.spec import Attention, Block, ModelSpec, SplitLimit
 
 #: Larger degrees are not suggested.
@@ -102,11 +100,6 @@ def _limits_of(spec: ModelSpec) -> list[SplitLimit]:
     layers = (*(spec.encoder.layers if spec.encoder else ()), *spec.layers)
     blocks = dict.fromkeys(block for layer in layers for block in layer.blocks)
     return list(dict.fromkeys(limit for block in blocks for limit in block.limits()))
-
-
-def scalar(value: Num) -> float:
-    """A figure of one configuration: a number, or an array of one."""
-    return float(np.asarray(value, dtype=float).reshape(-1)[0])
 
 
 def _exceeded(spec: ModelSpec, limits: list[SplitLimit], name: str, degree: int) -> str | None:

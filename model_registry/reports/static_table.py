@@ -16,8 +16,7 @@ from decimal import Decimal
 from genz_core.common.cells import markdown_cell, spreadsheet_cell
 from genz_core.errors import InvalidValue
 from genz_core.graphs import Graph, Model, Op
-from genz_core.types import Group, Parallelism, Step
-from model_registry.graph.parallel_limits import scalar
+from genz_core.types import Group, Parallelism, Step, scalar
 
 COLUMNS = ("Node", "Blocks", "Compute", "Weights", "Input", "Output", "KV cache", "FLOP/byte")
 #: Larger batches and token counts are refused.

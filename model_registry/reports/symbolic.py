@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from genz_core.errors import InvalidValue
 from genz_core.graphs import Graph, Model, Op
 from genz_core.precision import bytes_of
-from genz_core.types import Group, Parallelism, Precision, Step
+from genz_core.types import Group, Parallelism, Precision, Step, scalar
 from model_registry.finding.loading import load, traced
 from model_registry.finding.sources import ModelSource, find_checkpoint
 from model_registry.graph.model import DescribedModel
-from model_registry.graph.parallel_limits import scalar
 from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.reports.static_table import checked_count
 

@@ -30,21 +30,10 @@ def economics(
 
 
 @of_verb("sensitivity")
-def sensitivity(
-    given: Given,
-    load: Annotated[
-        str,
-        typer.Option(
-            help="Use --concurrency instead. static, or load for --batch users.", hidden=True
-        ),
-    ] = "static",
-    form: opt.Form = TableFormat.text,
-) -> None:
+def sensitivity(given: Given, form: opt.Form = TableFormat.text) -> None:
     """Show how figures depend on each resource, and the hardware that targets need."""
     from app.decide.sensitivity_rows import document, sentences, table
 
-    if load == "load" and "concurrency" not in given and "rate" not in given:
-        given["concurrency"] = given.pop("batch", "1")
     named = document(given.ask("sensitivity"))
     opt.show(form, named, table(named), "\n".join(sentences(named)))
 

@@ -208,8 +208,6 @@ def show_findings(
     if priced.apart:
         st.caption("None: the run differs from the priced scenario, see above.")
         return
-    if not comparison.findings:
-        st.caption("None.")
     for at, finding in enumerate(comparison.findings[:_MOST]):
         gain = f"**{plain(quantities.seconds(finding.seconds))}**" if finding.seconds else ""
         if look_at is None or not (finding.kernels or finding.kind in IDLE):

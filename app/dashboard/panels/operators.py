@@ -20,6 +20,7 @@ from app.wording import quantities
 from app.wording.markdown import capital
 from genz_core import Estimate
 from genz_core.models.model_kinds import generates
+from genz_core.types import scalar
 
 _CHOSEN, _LAST = "operator", "operator_last"
 
@@ -109,7 +110,7 @@ def detail(step: Step) -> None:
         f"`{op.module or 'model'}`"
     )
     if flops := operator_detail.flops_formula(op):
-        value = quantities.flops(operator_detail.scalar(op.flops))
+        value = quantities.flops(scalar(op.flops))
         st.markdown(f"**FLOPs** of a run = {flops.symbols}  \n= {flops.numbers} = **{value}**")
         st.caption(flops.meanings)
     draw_table(operator_detail.tensor_rows(op), "operator_tensors")

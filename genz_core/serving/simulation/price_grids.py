@@ -21,7 +21,7 @@ from genz_core.deployment import Deployment
 from genz_core.graphs import Graph, Op
 from genz_core.latency import Pricer
 from genz_core.serving.model_times import PROMPTS_OF_A_KERNEL
-from genz_core.serving.step_shares import of_all_ranks
+from genz_core.serving.step_shares import alike, of_all_ranks
 from genz_core.steps.placed_graph import launches, of_busiest_rank, stage_runs
 from genz_core.steps.step import operators_s
 from genz_core.types import Array, Group, Parallelism, Step
@@ -205,7 +205,7 @@ class PricedShares:
         shares: dict[tuple[str, str], Share] = {}
         for at, op in enumerate(first):
             place = (op.name, op.module)
-            all_sampled, read, later, *later_ones = (_alike(op, ops[at]) for ops in others)
+            all_sampled, read, later, *later_ones = (alike(op, ops[at]) for ops in others)
             share: Share = "joined" if beside[place] == alone[place] else "groups"
             if share == "joined" and op.operator_class == "attention":
                 share = "whole"
@@ -213,8 +213,3 @@ class PricedShares:
                 share = "rows" if not read else "experts" if of_all_ranks(op) else "tokens"
             shares[place] = share
         return shares
-
-
-def _alike(one: Op, other: Op) -> bool:
-    figures = ("flops", "memory_bytes", "message_bytes")
-    return all(np.all(getattr(one, name) == getattr(other, name)) for name in figures)
