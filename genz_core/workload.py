@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ WITH_TIMES = (OUT_OF_MEMORY, CONTEXT_TOO_LONG)
 ENCODERS = ("encoder.", "vision.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Estimate:
     """A workload priced on a system; every figure is an array [configs].
 
@@ -73,7 +74,7 @@ class Estimate:
     offload: Offload | None = None
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def valid(self) -> NDArray[np.bool_]:
         """Whether each configuration has times: it can run, or only lacks memory."""
         timed: NDArray[np.bool_] = self.status == "ok"
@@ -112,19 +113,19 @@ class Estimate:
         """
         raise_for_status(self.status, self.message, ignore)
 
-    @property
+    @cached_property
     def ttft_s(self) -> Array:
         """Prefill of the batch, to the first token [s], without a server."""
         return self._masked(self.prefill.total_s * self._first_passes)
 
-    @property
+    @cached_property
     def tpot_s(self) -> Array:
         """Mean time per output token after the first [s]: that of a decode step, less with accepted
         draft tokens; NaN where there is none, for one output token and for an encoder.
         """
         return self._after_first(self._per_token(self.decode.total_s))
 
-    @property
+    @cached_property
     def e2e_s(self) -> Array:
         """Time of the whole batch, ttft + tpot * (osl - 1) [s]; for an encoder, its single pass."""
         return self._until_last(self.ttft_s, self.tpot_s)

@@ -155,9 +155,10 @@ def _keep(folder: Path, part: Part, columns: Columns) -> None:
 
 
 def _kept(path: Path) -> Any:
+    """The table of a part, whose columns stay in the file until they are used."""
     import pyarrow
 
-    with pyarrow.ipc.open_file(path) as reader:
+    with pyarrow.memory_map(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
         return reader.read_all()
 
 

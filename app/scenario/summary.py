@@ -108,9 +108,10 @@ def messages(
         for at, limit in above_a_server(result).items():
             reasons[at] = "; ".join(filter(None, (reasons.get(at, ""), limit)))
     unread = meaningless_in_rows(resolved, result.parallelism, size)
+    joined = cache(lambda *texts: "; ".join(filter(None, texts)))  # few rows differ
     for at in reasons if unread is None and not said else range(size):
         unused = "" if unread is None else unread[at]
-        found[at] = "; ".join(filter(None, (reasons.get(at, ""), unused, found[at], said)))
+        found[at] = joined(reasons.get(at, ""), unused, found[at], said)
     return found
 
 

@@ -103,9 +103,9 @@ def taught(
     if (runs := engine.neighbours) is None:
         return None
     facts = run_facts(engine, model, system)
-    wait = runs.expected("wait", facts, sizes)
-    if read is not None:  # cached tokens lengthen no wait
-        wait = np.minimum(wait, runs.expected("wait", facts, _as_read(sizes, read)))
+    wait, fresh = runs.expected("wait", facts, sizes), _as_read(sizes, read)
+    if fresh is not sizes:  # cached tokens lengthen no wait
+        wait = np.minimum(wait, runs.expected("wait", facts, fresh))
     return runs.expected("steps", facts, sizes), wait
 
 
@@ -138,7 +138,7 @@ def novelty(
     if runs is None:
         return one, one
     facts = run_facts(engine, model, system)
-    fresh = sizes if read is None else _as_read(sizes, read)
+    fresh = _as_read(sizes, read)
     left = {
         latent: runs.correction(latent, facts, where).variance
         for latent, where in (("steps", sizes), ("wait", fresh))
@@ -148,8 +148,12 @@ def novelty(
     return np.sqrt(left["steps"] / whole["steps"]), first
 
 
-def _as_read(sizes: Array, read: Array) -> Array:
-    """Sizes with the uncached tokens of a prompt instead of all of them."""
+def _as_read(sizes: Array, read: Array | None) -> Array:
+    """Sizes with the uncached tokens of a prompt instead of all of them; the same object where no
+    token is cached.
+    """
+    if read is None or np.array_equal(read, sizes[:, 0]):
+        return sizes
     fresh = sizes.copy()
     fresh[:, 0] = read
     return fresh

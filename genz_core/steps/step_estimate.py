@@ -74,7 +74,7 @@ def _columns_of(values: Array, columns: Places) -> Array:
     return values[..., columns]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepEstimate:
     """A priced step; times in seconds.
 
@@ -207,7 +207,7 @@ class StepEstimate:
         """Time that a micro-batch waits for others [s], [configs]; 0 without a pipeline."""
         return self.wait_s
 
-    @property
+    @cached_property
     def total_s(self) -> Array:
         """Expected latency of the step, [configs]: operators, pipeline wait, host, and the
         correction by measured runs.

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genz_core.engine import EngineProfile
 from genz_core.measured_runs import NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
+from genz_core.steps.step_correction import taught
 
 HERE = RunFacts("fp8", "h100-sxm5-80gb", "hopper", "0.9.0")
 ELSEWHERE = RunFacts("bf16", "a100-sxm4-80gb", "ampere", "0.8.0")
@@ -202,3 +204,16 @@ def test_picked_runs_are_those_alone():
     picked = known.picked(np.array([True, False, True]))
     assert picked.names == ("run 0", "run 2") and picked.latents["steps"].tolist() == [0.2, 0.4]
     assert known.count(HERE) == 3 and known.count(ELSEWHERE) == 0
+
+
+def test_the_wait_of_a_cached_prompt_alone_is_expected_twice(model, system, monkeypatch):
+    """Of the whole prompt and of what is left to read; without cached tokens these are one."""
+    asked = []
+    zero = lambda self, latent, facts, at: asked.append(latent) or np.zeros(len(at))  # noqa: E731
+    monkeypatch.setattr(MeasuredRuns, "expected", zero)
+    engine = EngineProfile(neighbours=runs([0.1, 0.15, 0.2, 0.25], LADDER))
+    taught(engine, model, system, LADDER, LADDER[:, 0])
+    assert sorted(asked) == ["steps", "wait"]
+    asked.clear()
+    taught(engine, model, system, LADDER, LADDER[:, 0] / 2.0)
+    assert sorted(asked) == ["steps", "wait", "wait"]

@@ -43,6 +43,13 @@ def priced(model, system, rows):
     return genz_core.estimate(model, system, load, split, on_error="status")
 
 
+def test_a_figure_of_an_estimate_is_computed_once(model, system):
+    found = priced(model, system, (4, 1000, 100, 1, 1, 0, 0.0))
+    for name in ("valid", "ttft_s", "tpot_s", "e2e_s"):
+        assert getattr(found, name) is getattr(found, name)
+    assert found.decode.total_s is found.decode.total_s
+
+
 @several
 @given(rows=st.lists(configurations, min_size=2, max_size=5))
 def test_an_array_of_configurations_is_estimated_as_each_alone(model, system, rows):
