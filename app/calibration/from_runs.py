@@ -22,7 +22,7 @@ from app.question.validity import has_pool
 from app.scenario import points_file
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
-from app.scenario.served_rows import prefill_pool, served
+from app.scenario.served_rows import deployed, prefill_pool, served
 from genz_core.calibration.engine_calibration import SCALES, EngineCalibration, calibrate_engine
 from genz_core.common.progress import Progress, silent
 from genz_core.deployment import as_measured, recipe_key
@@ -97,11 +97,11 @@ def calibrate(
     for at, row in enumerate(rows, start=1):
         label = row.get("id") or f"row {at}"
         point = parse(row, label, sources)
-        resolved = points_file.resolved_of(point)
+        resolved = deployed(point.query)
         _refuse_two_recipes(label, resolved)
         if point.load == "rate" and _nearly_full(resolved, point):
             point = parse(_as_open_requests(row, resolved, point), label, sources)
-            resolved = points_file.resolved_of(point)
+            resolved = deployed(point.query)
         key = _key(resolve(point.query.question, point.query.objects))
         by_recipe.setdefault(key, []).extend(_measured(row, point, resolved))
     if not by_recipe:

@@ -57,7 +57,7 @@ def _priced(searched: Searched) -> Priced | None:
     if _shapes(searched) <= searching.PLAN_AT_ONCE:
         return _quickly_priced(searched.untargeted)
     asked = searched.untargeted
-    return shared_result("plan_priced", searching.price_as_job, asked, "Planning", lane=PRICING)
+    return shared_result("plan_priced", searching.price, asked, "Planning", lane=PRICING)
 
 
 def _shapes(searched: Searched) -> float:

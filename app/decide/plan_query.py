@@ -109,17 +109,12 @@ def _system(name: str, texts: dict[str, str]) -> SystemSource | System:
     return hardware_db.load_yaml(texts[name]) if texts.get(name) else name
 
 
-def price(searched: Searched) -> Priced:
+def price(searched: Searched, progress: Progress = silent, cancelled: Cancel = never) -> Priced:
     """Price every candidate of a question's space under its load; also returns what was left out.
 
     Raises:
         RidgelineError: as `Searched.query` and `app.planning.search.price`.
     """
-    return search.price(searched.query())
-
-
-def price_as_job(searched: Searched, progress: Progress, cancelled: Cancel = never) -> Priced:
-    """`price` as a job."""
     return search.price(searched.query(), progress, cancelled)
 
 

@@ -12,7 +12,6 @@ from app.engine_fit.fit_files import (
     ENGINES,
     write_engine,
     write_factors,
-    write_facts,
     write_kernels,
     write_rows,
     write_runs,
@@ -48,7 +47,7 @@ def main() -> None:
         write_engine(engine_fit, day)
     for level in ("era", "silicon", "device", "recipe"):
         print(write_factors(fitted, level), f"factors of level {level}")
-    print(write_facts(measured_facts(), ENGINES / "measured.csv"), "facts of measured runs")
+    print(write_rows(ENGINES / "measured.csv", measured_facts()), "facts of measured runs")
     print(write_runs(fitted, ENGINES / "runs.csv"), "runs")
     kernels = fit_kernels([(engine_fit.data, engine_fit.learned) for engine_fit in fitted])
     write_kernels(kernels, ENGINES / "kernels.csv")

@@ -141,11 +141,6 @@ def write_kernels(kernels: Mapping[str, Kernel], path: Path) -> None:
     write_rows(path, rows)
 
 
-def write_facts(rows: Sequence[Mapping[str, Any]], path: Path) -> int:
-    """Write the facts of the measured runs; returns the number of rows."""
-    return write_rows(path, rows)
-
-
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], day: datetime.date) -> None:
     """Write a table of errors; each row has the date of the fit."""
     write_rows(path, [{**row, "date": str(day)} for row in rows])

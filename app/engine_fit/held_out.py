@@ -1,18 +1,11 @@
-"""Predictions of each served run with all related runs left out of the fit.
-
-`python -m app.engine_fit.held_out` fits every engine like `python -m app.engine_fit`, which writes
-the same table, but writes only this table.
-"""
+"""Predictions of each served run with all related runs left out of the fit."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from app.engine_fit.fit_files import ENGINES, write_rows
-from app.engine_fit.hierarchy import fit
-from app.engine_fit.splits import SPLITS, Residuals, left_out
-from app.engine_fit.targets import load_measurements
+from app.engine_fit.splits import Residuals
 from genz_core.calibration.engine_calibration import SCALES
 
 #: The splits that are written: decisions are judged by them.
@@ -33,14 +26,3 @@ def table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
                 row[f"{target.metric}_ratio"] = f"{np.exp(log):.5g}"
     whole = 2 + len(SCALES)
     return [row for row in rows.values() if len(row) == whole]
-
-
-def main() -> None:
-    """Fit all engines and write `hardware_db/engines/held_out.csv`."""
-    fitted = [fit(data, print) for data in load_measurements()]
-    rows = table({split: left_out(fitted, SPLITS[split]) for split in KEPT})
-    print(write_rows(ENGINES / "held_out.csv", rows, ("split", "id")), "held-out predictions")
-
-
-if __name__ == "__main__":
-    main()

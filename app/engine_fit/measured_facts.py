@@ -96,9 +96,9 @@ _TOLD = ("max_num_seqs", "max_num_batched_tokens")
 
 def main() -> None:
     """Write hardware_db/engines/measured.csv."""
-    from app.engine_fit.fit_files import ENGINES, write_facts
+    from app.engine_fit.fit_files import ENGINES, write_rows
 
-    print(write_facts(measured_facts(), ENGINES / "measured.csv"), "facts of measured runs")
+    print(write_rows(ENGINES / "measured.csv", measured_facts()), "facts of measured runs")
 
 
 if __name__ == "__main__":

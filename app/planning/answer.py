@@ -98,7 +98,7 @@ def answer(
     changed = changes(replace(found, candidates=short.candidates)) if wanted else []
     progress(0.95, "comparing")
     best = [(short.candidates.of(plan.at), short.candidates.row(plan.at)) for plan in short.plans]
-    measurement = next_measurement(*best[0], found.targets) if best else None
+    measurement = next_measurement(*best[0], found.targets, several=True) if best else None
     simulated = (_SIMULATED,) if query.question.simulate else ()
     return Answer(
         found,

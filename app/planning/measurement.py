@@ -40,31 +40,14 @@ class Measurement:
 
 
 def next_measurement(
-    family: Family, row: Mapping[str, float], targets: tuple[Target, ...]
-) -> Measurement:
-    """The measurement for a plan: closed loops at loads around its own, on one replica, or on the
-    whole deployment where it has a prefill pool, which all its decode workers share.
-
-    row: the plan's columns.
-    """
-    return _measured(family, row, targets, several=True)
-
-
-def at_its_load(
-    family: Family, row: Mapping[str, float], targets: tuple[Target, ...]
-) -> Measurement:
-    """A measurement that shows whether a deployment meets its targets: only at its own number of
-    users.
-
-    row: the deployment's columns.
-    """
-    return _measured(family, row, targets, several=False)
-
-
-def _measured(
     family: Family, row: Mapping[str, float], targets: tuple[Target, ...], *, several: bool
 ) -> Measurement:
-    """several: include loads around its own, which calibrate the engine."""
+    """The measurement for a plan: closed loops on one replica, or on the whole deployment where it
+    has a prefill pool, which all its decode workers share.
+
+    row: the plan's columns.  several: at loads around its own, which calibrate the engine;
+    otherwise only at its own, which shows whether it meets its targets.
+    """
     question = family.question
     now = _widths(family, row)
     # once three of the user's own runs have calibrated the engine

@@ -51,7 +51,7 @@ def settling(found: Found, short: Shortlist) -> Settling | None:
         return None
     daring, wins = both[0], better_by(found, short, *both)
     family, row = short.candidates.of(daring.at), short.candidates.row(daring.at)
-    run = measurement.at_its_load(family, row, found.targets)
+    run = measurement.next_measurement(family, row, found.targets, several=False)
     words = (
         f"one closed loop at its planned load on {measurement.place(family, row)} of the riskier "
         f"plan: it meets the targets with a chance of "

@@ -163,18 +163,9 @@ def price(
 # ------------------------------------------------------------------------------- one group
 
 
-def resolved_of(point: Point) -> Resolved:
-    """Model, system and engine of a row, with its drafts and adapters.
-
-    Raises:
-        RidgelineError: an unknown name or format.
-    """
-    return deployed(point.query)
-
-
 def _price_or_fail(points: Sequence[Point]) -> list[Row]:
     try:
-        return price_group(resolved_of(points[0]), points)
+        return price_group(deployed(points[0].query), points)
     except RidgelineError as error:
         if len(points) > 1 and not isinstance(error, LookupError):
             return [_price_or_fail([point])[0] for point in points]
@@ -184,7 +175,7 @@ def _price_or_fail(points: Sequence[Point]) -> list[Row]:
 def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     """Price the rows of one group as arrays.
 
-    resolved: of the group, as returned by `resolved_of`.
+    resolved: of the group, as returned by `deployed`.
     """
     arrays = _columns(points)
     engine = told(resolved.engine, resolved.scenario, resolved.system)

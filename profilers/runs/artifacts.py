@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 import math
 import platform
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ def write_artifacts(folder: Path, material: Material) -> list[Path]:
     if material.kernels is not None:
         texts["kernels.md"] = kernels_text(material.kernels)
     if material.commands:
-        texts["cmd.txt"] = "\n".join(" ".join(map(_quoted, c)) for c in material.commands) + "\n"
+        texts["cmd.txt"] = "\n".join(map(shlex.join, material.commands)) + "\n"
+            "\n".join(" ".join(map(shlex.quote, c)) for c in material.commands) + "\n"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in texts.items():
@@ -332,9 +335,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, (str, int, bool, type(None))) else str(value)
-
-
-def _quoted(argument: str) -> str:
-    import shlex
-
-    return shlex.quote(argument)

@@ -11,6 +11,7 @@ from app.question.question import Question
 from app.scenario import points_file
 from app.scenario.points_row import parse
 from app.scenario.scenario import basis, resolve
+from app.scenario.served_rows import deployed
 from genz_core.errors import InvalidValue, RidgelineError
 from tests.app.calibration.measured_runs import FACTS, SCENARIO, measured_runs
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("own_data")
 def figures_of(row: dict[str, str]) -> list[MeasuredFigure]:
     """The measured figures of a row."""
     point = parse(row)
-    resolved = points_file.resolved_of(point)
+    resolved = deployed(point.query)
     return [
         MeasuredFigure(resolved, point, metric, float(row[column]))
         for column, metric in from_runs.METRICS.items()

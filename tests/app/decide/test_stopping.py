@@ -17,7 +17,7 @@ QUESTION = Question(model="Qwen/Qwen3-32B", rate=4.0, devices=(1, 4), target="tp
 SEVERAL = {"system": ("h100-sxm5-80gb", "h200-sxm-141gb"), "engine": ("vllm", "sglang")}
 ASKED = Searched(Setup(QUESTION), tuple(SEVERAL.items()))
 WORK = {
-    "plan": plan_query.price_as_job,
+    "plan": plan_query.price,
     "what would have to change": plan_query.changes_as_job,
     "frontiers": lambda asked, *more: plan_query.curves_as_job((("all", asked),), *more),
 }
