@@ -52,8 +52,6 @@ def write_artifacts(folder: Path, material: Material) -> list[Path]:
         texts["kernels.md"] = kernels_text(material.kernels)
     if material.commands:
         texts["cmd.txt"] = "\n".join(map(shlex.join, material.commands)) + "\n"
-            "\n".join(" ".join(map(shlex.quote, c)) for c in material.commands) + "\n"
-        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in texts.items():
