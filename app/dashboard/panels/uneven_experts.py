@@ -7,7 +7,7 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.charts.chip_lab import busiest_ranks
 from app.dashboard import caches, export, uploads
-from app.dashboard.load_curves import as_batch
+from app.dashboard.load_curves import alone
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table, saying_errors
 from app.decide.routing import read_counts, routing
@@ -19,7 +19,10 @@ _SAMPLE = Path(__file__).parents[2] / "samples" / "studies" / "experts.json"
 
 
 def show(setup: Setup) -> None:
-    """Draw the box of counts, and the cost of the busiest rank with and without copies."""
+    """Draw the box of counts, and the cost of the busiest rank with and without copies.
+
+    setup: a trace has no single load, so it is priced as a batch of one.
+    """
     sent = uploads.picker("routing", ()).first("routing", "Uneven experts")
     sample = st.toggle("Sample: 128 experts", key="routing_sample", bind="query-params",
                        help="Synthetic data to try the page.")  # fmt: skip
@@ -28,7 +31,7 @@ def show(setup: Setup) -> None:
         return
     with saying_errors():
         content = sent.content if sent else _SAMPLE.read_bytes()
-        rows = _priced(as_batch(setup), content)
+        rows = _priced(alone(setup) if setup.scenario.trace else setup, content)
         export.chart(busiest_ranks(rows, export.look()), "routing")
         draw_table([_words(row) for row in rows], "routing_table")
 
@@ -46,7 +49,7 @@ def _words(row: dict) -> dict:
     gain = row["gain"]
     return {
         "copies of experts": row["redundant_experts"],
-        "busiest rank": f"{row['busiest_rank']:.3g} × the mean",
+        "busiest rank": f"{row['busiest_rank']:.2f} × the mean",
         **{COLUMNS[name].head: COLUMNS[name].words(row[name]) if row.get(name) else None
            for name in ("ttft_s", "tpot_s", "output_tokens_per_s")},
         "gain": None if gain is None else quantities.percent(gain),

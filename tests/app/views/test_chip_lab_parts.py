@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import ridgeline
 
+from app.answers.columns import COLUMNS
 from tests.app.pages import ROOT, brought, charts, opened, path_of, shown
 
 EXPERTS = ROOT / "app" / "samples" / "studies" / "experts.json"
@@ -66,6 +68,16 @@ def test_counts_of_experts_are_priced_with_copies_and_without():
     assert len(table) == 4 and table["TPOT"].notna().all()
 
 
+def test_uneven_experts_are_priced_under_the_load_of_the_question():
+    load = {**QWEN, "concurrency": 64}
+    del load["batch"]
+    app = brought(opened("chip_lab", part="Uneven experts", **load), "routing_files", EXPERTS)
+    table = app.dataframe[0].value
+    busiest = float(table["busiest rank"][0].split()[0])
+    served = ridgeline.serve(**load, expert_imbalance=busiest)
+    assert table["TTFT"][0] == COLUMNS["ttft_s"].words(served.ttft_s)
+
+
 def test_counts_that_are_none_are_a_sentence(tmp_path: Path):
     file = tmp_path / "counts.json"
     file.write_text('{"counts": [[1, "two"]]}')
@@ -91,4 +103,4 @@ def test_counts_that_were_given_to_page_upload_are_read_here_too():
     app = app.run()
     assert not app.exception and not app.error
     busiest = upload.set_index("expert parallel")["busiest rank over the mean"][8]
-    assert app.dataframe[0].value["busiest rank"].iloc[0] == f"{busiest:.3g} × the mean"
+    assert app.dataframe[0].value["busiest rank"].iloc[0] == f"{busiest:.2f} × the mean"
