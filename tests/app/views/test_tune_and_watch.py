@@ -12,26 +12,28 @@ from tests.app.watching.simulated_pages import in_turn, looks
 MODEL = "meta-llama/Llama-3.1-8B"
 
 
+ASKED = {"model": MODEL, "system": "h100-sxm5-80gb", "engine": "vllm", "concurrency": 16, "osl": 64}
+
+
 @pytest.mark.slow
-def test_a_dry_run_is_searched_on_page_measure(own_data):
-    app = opened("measure", part="Tune a server")
-    app.text_input("tune_question").set_value(
-        f"model={MODEL} system=h100 engine=vllm concurrency=16 osl=64 runs=4"
-    )
-    app.text_input("tune_settings").set_value("max_num_seqs=4,8,16")
+def test_a_dry_run_searches_for_the_question_of_the_form(own_data):
+    app = opened("measure", part="Tune a server", target="tpot < 20ms", **ASKED)
+    app.text_input("tune_settings").set_value("max_num_seqs=4,8,16 runs=4")
     pressed(app, "Dry run")
     assert not app.exception and not app.error
     app = finished(app, "tune_job")
     assert any("best of" in one.value for one in app.markdown)
-    assert "--max-num-seqs 4,8,16" in app.code[0].value
+    command = app.code[0].value
+    assert "--concurrency 16" in command and "--target 'tpot < 20ms'" in command
+    assert "--max-num-seqs 4,8,16" in command and "--runs 4" in command
 
 
 def test_what_cannot_be_searched_is_refused_on_page_measure(own_data):
-    app = opened("measure", part="Tune a server")
-    app.text_input("tune_question").set_value(f"model={MODEL} speed=9 concurrency=4")
+    app = opened("measure", part="Tune a server", **ASKED)
+    app.text_input("tune_settings").set_value("speed=9")
     pressed(app, "Dry run")
     assert "'speed' is not a parameter" in app.error[0].value
-    app.text_input("tune_question").set_value("what is best?")
+    app.text_input("tune_settings").set_value("what is best?")
     pressed(app, "Dry run")
     assert "give name=value" in app.error[0].value
 
