@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from genz_core.common import quantities as shared
 from genz_core.limits import short
 
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-_SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+#: The forms that reports of measurements share.
+count, digits, percent = shared.count, shared.digits, shared.percent
+scaled, seconds = shared.scaled, shared.seconds
 MICROSECOND, MILLISECOND, GIGABYTE, TERA = 1e-6, 1e-3, 1e9, 1e12
 
 #: Shown instead of an interval if there are no measurements.
@@ -33,42 +35,6 @@ _LEVERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "twice the peak arithmetic": ("arithmetic", ("compute", "tiles"), "below peak bandwidth"),
     "twice the memory bandwidth": ("memory traffic", ("memory", "bandwidth"), "below peak FLOP/s"),
 }
-
-
-def digits(value: float, places: int = 3) -> str:
-    """A figure to `places` significant digits, zeros at its end included, without an exponent.
-
-    `genz_core.limits.short` writes a number that was given, without those zeros.
-    """
-    if not math.isfinite(value):
-        return "–"
-    if value == 0:
-        return "0"
-    rounded = float(f"{value:.{places}g}")
-    decimals = places - 1 - math.floor(math.log10(abs(rounded)))
-    return f"{rounded:,.{max(decimals, 0)}f}"
-
-
-def scaled(value: float, unit: str, places: int = 3) -> str:
-    """A large quantity with its prefix: 3.35e12, "B/s" -> "3.35 TB/s"."""
-    if not math.isfinite(value):
-        return "–"
-    for factor, prefix in _PREFIXES:
-        if abs(value) >= factor * (1 - 5e-4):
-            return f"{digits(value / factor, places)} {prefix}{unit}"
-    return f"{digits(value, places)} {unit}"
-
-
-def seconds(value: float, places: int = 3) -> str:
-    """A latency [s]: "4.52 ms", "1.20 s", "2.4 h" beyond two hours."""
-    if not math.isfinite(value):
-        return "–"
-    if value >= 7200:
-        return f"{digits(value / 3600, places)} h"
-    for factor, prefix in _SMALL:
-        if abs(value) >= factor * (1 - 5e-4):
-            return f"{digits(value / factor, places)} {prefix}s"
-    return "0 s" if value == 0 else f"{digits(value / 1e-9, places)} ns"
 
 
 def span(low: float, high: float) -> str:
@@ -134,21 +100,6 @@ def counted(number: float | str, thing: str) -> str:
     """A number, or its text, of things: "1 user", "2,048 users"."""
     text = number if isinstance(number, str) else f"{number:,.15g}"
     return f"{text} {thing}{'' if text == '1' else 's'}"
-
-
-def count(value: float) -> str:
-    """A whole number with thousands separated."""
-    return f"{value:,.0f}" if math.isfinite(value) else "–"
-
-
-def percent(share: float) -> str:
-    """A fraction as percent: "43 %"; small ones keep a digit, large ones three: "21,200 %"."""
-    if not math.isfinite(share):
-        return "–"
-    value = share * 100
-    if abs(value) >= 1000:
-        return f"{digits(value)} %"
-    return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
 
 
 #: Probabilities above this are not distinguished: the intervals have heavier tails than assumed.

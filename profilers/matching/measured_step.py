@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from genz_core.common.quantities import percent, seconds
 from profilers.matching.launch_join import Joined, join
 from profilers.matching.predicted_step import ROUNDING_S, Expected
 from profilers.matching.table_join import ENDS, JOINS, match_launches, match_operators, whole_sum
-from profilers.report_text import percent, seconds
 from profilers.schema import Measurement, PhaseTiming, Report
 from profilers.timeline.idle import StepClocks, step_clocks
 from profilers.timeline.step_launches import StepLaunches, step_launches

@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from genz_core.common.quantities import percent, seconds
 from genz_core.errors import MeasurementError
-from profilers.report_text import markdown_table, percent, seconds, shortened
+from profilers.report_text import markdown_table, shortened
 from profilers.runs import stakeholder_summary
 from profilers.runs.run_bundle import Material
 from profilers.schema import Measurement

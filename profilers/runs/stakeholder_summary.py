@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from profilers.report_text import percent, seconds
+from genz_core.common.quantities import percent, seconds
 from profilers.runs.run_bundle import Material
 from profilers.schema import Measurement
 

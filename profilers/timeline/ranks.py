@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers.report_text import percent, seconds
+from genz_core.common.quantities import percent, seconds
 from profilers.schema import Report
 from profilers.timeline import time_spans
 

@@ -125,7 +125,7 @@ def test_a_summary_of_many_steps_is_divided_by_them(report_of):
     found = compare(estimate, profilers.measure_from([report]), steps={"decode": 64})
     assert found.phases["measured_s"][0] == pytest.approx(179.07269e-3 / 64, rel=1e-5)
     (launch,) = [f for f in found.findings if f.kind == "launch-bound"]
-    assert "1,219 launches of 2.3 µs each" in launch.sentence
+    assert "1,219 launches of 2.30 µs each" in launch.sentence
 
 
 def test_a_live_run_profiles_one_request(estimate):

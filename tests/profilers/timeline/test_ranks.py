@@ -42,7 +42,7 @@ def test_exposed_communication_is_what_no_other_kernel_covers(report_of):
     assert rows["waiting_s"].tolist() == pytest.approx([2.0, 0.0]), "rank 0 came first"
     assert rows["last_share"].tolist() == [0.0, 1.0]
     assert compared.collectives == 1
-    assert any("Rank 1 computes for 4 s" in sentence for sentence in compared.sentences)
+    assert any("Rank 1 computes for 4.00 s" in sentence for sentence in compared.sentences)
     assert any("Rank 1 arrives last at 100 %" in sentence for sentence in compared.sentences)
 
 
