@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from app.charts.figure import Figure, Trace
-from app.charts.labels import axis_end
+from app.charts.labels import axis_end, height_for
 from app.charts.parts import BESIDE, dots, inside, interval_reach, lay_bars, lying_bars, time_bars
 from app.charts.style import KIND_NAMES, PART_NAMES, PARTS, Look, blank, room_for
 from app.scenario.intervals import Ranged, of_rows
@@ -46,10 +46,11 @@ def _shares(
     color: Callable[[str], str], look: Look,
 ) -> Figure:  # fmt: skip
     """Stacked bars of the shares of steps; names, color: of their parts."""
-    figure = blank(look, title, 200 + 76 * len(totals))
     labels = [bar_label(name, total) for name, total in totals.items()]
     tables, units = [steps[step] for step in totals], [one.value for one in totals.values()]
-    for trace in stacked_bars(labels, tables, units, names, color, " (%{x:.1%})"):
+    traces = list(stacked_bars(labels, tables, units, names, color, " (%{x:.1%})"))
+    figure = blank(look, title, max(200 + 76 * len(totals), height_for(len(traces))))
+    for trace in traces:
         words = [quantities.percent(share) if share >= 0.06 else "" for share in trace["x"]]
         figure.add_trace(trace | inside(words, trace["marker"]["color"], look))
     lines = math.ceil(len(figure.data) / 2)  # of a legend with two columns

@@ -31,6 +31,8 @@ _EM: Mapping[str, float] = {
 _OTHERS_EM = 0.65
 #: Width that a legend entry needs beyond its text, and height of a legend line [px].
 _KEY, LEGEND_LINE = 46.0, 19
+#: Height of a legend beyond its lines [px].
+_LEGEND_EDGE = 12
 Box = tuple[float, float, float, float]
 #: The xs and ys of a line or a cloud of points.
 Curve = Sequence[Sequence[float]]
@@ -175,6 +177,14 @@ def legend_lines(entries: Sequence[str], across: float = TELEPHONE) -> int:
     columns = len(entries) if one_row else max(int(across / max(widths)), 1)
     rows = (entries[at : at + columns] for at in range(0, len(entries), columns))
     return sum(max(entry.count("<br>") + 1 for entry in row) for row in rows)
+
+
+def height_for(entries: int) -> int:
+    """The least height [px] of a chart whose legend below is drawn whole in one column.
+
+    Plotly gives a legend half of the height and scrolls the rest.
+    """
+    return 2 * (LEGEND_LINE * entries + _LEGEND_EDGE)
 
 
 def _share(value: float, ends: tuple[float, float], logarithmic: bool) -> float:
