@@ -244,13 +244,14 @@ def _paced(
     told = left / rate + standing
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
     served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
-    first_s = batching.joined * batching.first_s()
-    session = sum(batching.wave_s(decodes)) + batching.joined * batching.host_s + first_s
+    first_s = batching.first_s()
+    reading, answering = batching.wave_s(decodes)
+    session = reading + answering + batching.joined * batching.host_s + first_s
     slower = np.maximum(session * served / admitted, 1.0)
     mean, median, cycle, served = mean * slower, median * slower, cycle * slower, served / slower
     if not batching.mixed:
         together, answer = batching.joined, gaps * pace.plain_s
-        wave = batching.host_s + batching.half_wave_s(decodes) + first_s
+        wave = batching.host_s + batching.half_wave_s(decodes, reading) + first_s
         apart = np.minimum(mean, wave + batching.running_s(decodes))
         least = np.minimum(admitted / served - answer, (users / served - answer) / late)
         mean = np.minimum(apart + together * (wave - apart), np.maximum(least, 0.0))

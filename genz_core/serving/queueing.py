@@ -256,7 +256,8 @@ class Batching(StepCycles):
         return whole * self.cycle_s(beside, room, room if elsewhere is None else elsewhere) + last_s
 
     def first_s(self) -> Array:
-        """Time for which requests that return together wait for the first of them [s].
+        """Time for which requests that return together wait for the first of them [s], for the
+        share of them that do (`in_step`).
 
         The first finds nothing running and has a step of its own.  The others' steps are shorter
         without it, which is subtracted.
@@ -264,6 +265,9 @@ class Batching(StepCycles):
         Prompts of one length return at once.
         """
         none = np.zeros_like(self.isl)
+        waiting = self.joined * (np.asarray(self.apart_s) > 0.0)
+        if not np.any(waiting):
+            return none
         room, requests = self.room(none), np.maximum(self.admitted * self.times.ranks, 1.0)
         of_rank = np.array([self.admitted, self.admitted * (1.0 - 1.0 / requests)])
         tokens = np.maximum(of_rank, 1.0) * self.isl / self.lanes
@@ -274,7 +278,7 @@ class Batching(StepCycles):
 
         alone = self.reading_s(none, self.isl, self.isl, room, none)
         longer = np.maximum(alone + read_s(tokens[1]) - read_s(tokens[0]), 0.0)
-        return np.where(self.apart_s > 0.0, np.minimum(requests - 1.0, 1.0) * longer, 0.0)
+        return np.asarray(waiting * np.minimum(requests - 1.0, 1.0) * longer)
 
     def first_wave_s(self) -> Array:
         """Mean time to the first token if all users start at once [s]."""
@@ -354,7 +358,7 @@ class Batching(StepCycles):
         A mean below one is a mixture of steps with one decode and steps with none.
         """
         time = self.cycle_s(decodes, tokens, tokens)
-        few = decodes < 1.0
+        few = (decodes > 0.0) & (decodes < 1.0)
         if not few.any():
             return time
         without = self.cycle_s(np.zeros_like(decodes), tokens, tokens)
@@ -367,16 +371,18 @@ class Batching(StepCycles):
         step = self.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
         return (1.0 + self.ahead_steps) * step
 
-    def half_wave_s(self, decodes: Array) -> Array:
+    def half_wave_s(self, decodes: Array, wave_s: Array) -> Array:
         """TTFT without the host's time [s] if prompts are prefilled one after another in separate
         steps and earlier requests do not wait for later ones.
 
         It is half of a wave's steps, the request's own step, and the late delivery; no step is
         running on arrival.
+
+        wave_s: time to prefill all of them, see `wave_s`.
         """
         none, steps = np.zeros_like(decodes), self.wave_steps()
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
-        read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
+        read = np.maximum(wave_s * (steps + 1.0) / (2.0 * steps), own)
         waits = self.late_steps + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0
         half: Array = waits * self.cycle_s(np.maximum(decodes, 1.0), none) + read
         return half

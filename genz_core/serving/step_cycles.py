@@ -119,11 +119,18 @@ class StepCycles:
     def _lane(
         self, decodes: Array, tokens: Array, elsewhere: Array, launched: Array | None = None
     ) -> StepPair:
-        """Latency and stage time of a step of one lane [s]; arguments as of `StepTimes`."""
+        """Latency and stage time of a step of one lane [s]; arguments as of `StepTimes`.
+
+        Prompts that share no step with decodes have a step of their own.
+        """
         if self.mixed:
             return self.times(self._of_lane(decodes), tokens, elsewhere, launched)
-        latency, stage = self.plain(decodes)
+        if not (tokens > 0.0).any():
+            return self.plain(decodes)
         prompt, prompt_stage = self.times(np.zeros_like(decodes), tokens, elsewhere)
+        if not (decodes > 0.0).any():
+            return prompt, prompt_stage
+        latency, stage = self.plain(decodes)
         return latency + prompt, stage + prompt_stage
 
     def plain(self, decodes: Array) -> StepPair:

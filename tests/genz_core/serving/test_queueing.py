@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -69,6 +69,37 @@ def batching(times=None, **changed):
 
 
 # ------------------------------------------------------------------------------- a step
+
+
+@dataclass(frozen=True)
+class Listed(Linear):
+    """Notes the steps that are priced: (whether it decodes, whether it reads prompts)."""
+
+    priced: list = field(default_factory=list)
+
+    def __call__(self, decodes, tokens, elsewhere, launched=None):
+        self.priced.append((bool(np.any(decodes > 0)), bool(np.any(tokens > 0))))
+        return super().__call__(decodes, tokens, elsewhere, launched)
+
+
+@pytest.mark.parametrize(
+    ("decodes", "tokens", "steps"),
+    [(4.0, 0.0, [(True, False)]), (0.0, 50.0, [(False, True)]),
+     (4.0, 50.0, [(False, True), (True, False)])],
+)  # fmt: skip
+def test_prompts_apart_price_no_empty_step(decodes, tokens, steps):
+    times = Listed()
+    batching(times, mixed=False).cycle_s(decodes * ONE, tokens * ONE)
+    assert times.priced == steps
+
+
+def test_nothing_waits_for_the_first_of_requests_that_do_not_return_together():
+    """Neither those of one length, nor where prompts and decodes share steps."""
+    times = Listed()
+    assert batching(times, mixed=False, joined=ONE).first_s() == [0.0]
+    assert batching(times, apart_s=1e-3).first_s() == [0.0]
+    assert not times.priced
+    assert batching(times, mixed=False, joined=ONE, apart_s=1e-3).first_s() > [0.0]
 
 
 @pytest.mark.parametrize(
