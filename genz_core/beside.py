@@ -87,6 +87,7 @@ def _with(routed: Op, shared: list[Op]) -> Op:
     weights = sum(op.weight_bytes for op in shared)
     held = sum(op.held_weight_bytes for op in shared)
     of_row = routed.flops / np.maximum(dims["rows"], _LEAST)
+    rows = flops / np.maximum(of_row, _LEAST)
     of_expert = np.maximum(routed.held_weight_bytes / np.maximum(dims["experts"], _LEAST), _LEAST)
     return replace(
         routed,
@@ -95,8 +96,9 @@ def _with(routed: Op, shared: list[Op]) -> Op:
         held_weight_bytes=routed.held_weight_bytes + held,
         dims={
             **dims,
-            "rows": dims["rows"] + flops / np.maximum(of_row, _LEAST),
+            "rows": dims["rows"] + rows,
             "active_experts": dims["active_experts"] + weights / of_expert,
+            "shared_rows": rows,
             "shared_experts": held / of_expert,
         },
     )

@@ -94,24 +94,32 @@ def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: 
 def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
     """The routed experts `op` (of `moe`) on the busiest expert-parallel rank.
 
-    imbalance: its rows over the mean of all ranks, capped at all rows.  It works like a rank under
-    even routing with `imbalance` times the tokens: it has more rows and more experts to read.
+    imbalance: its routed rows over the mean of all ranks, capped at all rows.  It works like a rank
+    under even routing with `imbalance` times the tokens: it has more rows and more experts to read.
+    Shared experts in the same product (`genz_core.beside`) have the same rows on every rank.
     """
     d = op.dims
     ranks = number(d["experts_total"]) / d["experts"]
     busy = np.clip(imbalance, 1.0, ranks)
-    rows, mean = d["rows"] * busy, np.maximum(d["rows"], 1e-300)
+    shared_rows, shared_experts = d.get("shared_rows", 0.0), d.get("shared_experts", 0.0)
+    routed = d["rows"] - shared_rows
+    rows = routed * busy + shared_rows
     active = activated_experts(d["experts_total"], d["top_k"], d["tokens"] * busy) / ranks
-    more = active / np.maximum(d["active_experts"], 1e-300)
-    streamed = np.minimum(rows, d["tokens"]) / np.minimum(mean, np.maximum(d["tokens"], 1e-300))
+    active = active + shared_experts
+    streamed = np.minimum(routed * busy, d["tokens"]) / _divisor(np.minimum(routed, d["tokens"]))
     return replace(
         op,
-        flops=op.flops * busy,
-        weight_bytes=op.weight_bytes * more,
+        flops=op.flops * (rows / _divisor(d["rows"])),
+        weight_bytes=op.weight_bytes * (active / _divisor(d["active_experts"])),
         input_bytes=op.input_bytes * streamed,
         output_bytes=op.output_bytes * streamed,
         dims={**d, "rows": rows, "active_experts": active},
     )
+
+
+def _divisor(value: Num) -> Num:
+    """The value, above zero, where it divides zero."""
+    return np.maximum(value, 1e-300)
 
 
 def to_the_busiest_rank(op: Op, imbalance: Num) -> Op:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import model_registry
 from genz_core.beside import SharedBeside
+from genz_core.steps.placed_graph import of_busiest_rank
 from genz_core.types import Group, Parallelism, Step
 
 DEEPSEEK = model_registry.load("deepseek-ai/DeepSeek-R1")
@@ -24,6 +27,23 @@ def test_products_and_weights_of_a_step_are_those_of_both(split):
             for graph in (alone, beside)
         )
         assert least * one <= other * (1.0 + 1e-9) <= one * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("imbalance", [1.0, 1.05, 2.0])
+@pytest.mark.parametrize("ep", [1, 8])
+def test_uneven_routing_loads_the_routed_experts_alone(imbalance, ep):
+    """Shared experts have the same work on every rank, in the routed product or in their own."""
+    step, split = Step((Group(64.0, 1.0, 2048.0),)), Parallelism(tp=8, ep=ep)
+    uneven = replace(split, expert_imbalance=imbalance)
+    alone, beside = (
+        of_busiest_rank(m.graph(step, split), uneven) for m in (DEEPSEEK, SharedBeside(DEEPSEEK))
+    )
+    for figure in ("flops", "weight_bytes", "held_weight_bytes"):
+        one, other = (
+            float(sum(np.sum(getattr(op, figure)) * op.count for op in graph.ops))
+            for graph in (alone, beside)
+        )
+        assert other == pytest.approx(one, rel=1e-3), figure
 
 
 def test_experts_exchanged_while_shared_ones_run_stay_apart():
