@@ -9,6 +9,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+from genz_core.common.cells import markdown_row
 from hardware_db import system_files
 from hardware_db.rental import MARKETS
 from hardware_db.sourced_facts import ASSUMPTION, Price, unit_of
@@ -232,8 +233,7 @@ def _assumed(records: Iterable[SystemRecord]) -> Iterator[str]:
 
 
 def _row(*cells: str) -> str:
-    """A row of a Markdown table."""
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |\n"
+    return f"{markdown_row(cells)}\n"
 
 
 if __name__ == "__main__":

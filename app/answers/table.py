@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from app.answers.column import ends
 from app.answers.columns import COLUMNS
-from genz_core.common.cells import spreadsheet_cell
+from genz_core.common.cells import markdown_table, spreadsheet_cell
 from genz_core.workload import WITH_TIMES
 
 #: Digits of a number in text and Markdown.
@@ -140,8 +140,6 @@ def render(rows: Rows, form: TableFormat, *, once: bool = False) -> str:
     header = list(rows[0]) if rows else []
     cells = [[_cell(row.get(name)) for name in header] for row in rows]
     if form is TableFormat.markdown:
-        from profilers.report_text import markdown_table
-
         return above + markdown_table(header, cells)
     return above + _aligned(header, cells)
 

@@ -16,8 +16,8 @@ from app.charts.style import CLASS_NAMES, Look, blank, translucent
 from app.wording import quantities
 from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
+from genz_core.common.short_repr import shortened
 from profilers.operators.activity_bars import COPY, OTHER, Span, overlaps
-from profilers.report_text import shortened
 
 #: Number of steps and phases drawn (the longest first), and number shaded behind the bars.
 _MOST_BANDS, _MOST_SHADES = 300, 40

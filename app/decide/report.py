@@ -23,8 +23,8 @@ from app.planning.targets import FIGURES
 from app.wording import quantities
 from app.wording.looks import LOOKS
 from app.wording.markdown import capital
+from genz_core.common.cells import markdown_table
 from genz_core.errors import InvalidValue
-from profilers.report_text import markdown_table
 
 Named = Mapping[str, Any]
 _STYLE = Template(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from genz_core.common.cells import markdown_row
+
 _HEAD = """# Result columns
 
 {made}A result's columns have the same names in the command line's `--json` and CSV, in files, in
@@ -60,7 +62,7 @@ def columns_page(made: str) -> str:
 def _row(one: Any, given: Mapping[str, set[str]]) -> str:
     verbs = ", ".join(verb for verb, names in given.items() if one.name in names)
     cells = (f"`{one.name}`", one.head, one.unit, _BETTER[one.better], one.help, verbs)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+    return f"{markdown_row(cells)}\n"
 
 
 def _estimate() -> Iterator[str]:

@@ -6,6 +6,8 @@ import math
 from itertools import groupby
 from typing import Any
 
+from genz_core.common.cells import markdown_row
+
 _HEAD = """# Parameters
 
 {made}All parameters, by their names in Python, REST, MCP, links and the columns of files; on the
@@ -44,7 +46,7 @@ def _row(one: Any) -> str:
     others = ", ".join(f"`{name}`" for name in one.aliases)
     said = f"{one.help}{f' Also {others}.' if others else ''}"
     cells = (f"`{one.name}`", _value(one), _default(one), said, _verbs(one.name))
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+    return f"{markdown_row(cells)}\n"
 
 
 def _value(one: Any) -> str:

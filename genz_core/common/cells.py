@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 #: First letters that make a spreadsheet treat a text as a formula.
@@ -24,6 +25,16 @@ def spreadsheet_cell(value: Any) -> Any:
 def markdown_cell(text: str) -> str:
     """A text for a cell of a Markdown table: on one line, with its vertical bars escaped."""
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """A row of a Markdown table, whose cells may hold any text."""
+    return f"| {' | '.join(map(markdown_cell, cells))} |"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table of a header and rows of cells, which may hold any text."""
+    return "\n".join(map(markdown_row, (header, ["---"] * len(header), *rows)))
 
 
 def _is_number(text: str) -> bool:

@@ -1,6 +1,4 @@
-"""Short representations, at most a few lines, of objects that hold arrays and long tables of
-constants.
-"""
+"""Short representations, at most a few lines, of long names, arrays and tables of constants."""
 
 from __future__ import annotations
 
@@ -17,6 +15,12 @@ _MOST = 60
 def clipped(text: str, most: int = _MOST) -> str:
     """A text cut to `most` characters, its end replaced by "..." where it is longer."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def shortened(name: str, length: int = 80) -> str:
+    """A kernel's name on a single line of at most `length` characters."""
+    line = " ".join(name.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def listed(names: Iterable[str], most: int = 400) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from genz_core.common.cells import markdown_row
 from hardware_db.profiles.validation import OPERATOR_SPLITS, summary
 
 _TEXT = """# Latency profiles
@@ -86,9 +87,6 @@ def _markdown(table: pd.DataFrame) -> str:
         return str(value)
 
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table]
-    lines = [
-        "| " + " | ".join(map(str, table.columns)) + " |",
-        "| " + " | ".join("---:" if right else "---" for right in numeric) + " |",
-    ]
-    lines += ["| " + " | ".join(map(shown, row)) + " |" for row in table.itertuples(index=False)]
-    return "\n".join(lines)
+    rule = ("---:" if right else "---" for right in numeric)
+    rows = (map(shown, row) for row in table.itertuples(index=False))
+    return "\n".join(map(markdown_row, (map(str, table.columns), rule, *rows)))

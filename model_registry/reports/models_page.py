@@ -9,7 +9,7 @@ import re
 from collections import Counter
 
 import model_registry
-from genz_core.common.cells import markdown_cell
+from genz_core.common.cells import markdown_row
 from model_registry.finding.catalog import ShippedModel, shipped_models
 
 _HEAD = """# Shipped models
@@ -70,15 +70,13 @@ def _rests_on() -> str:
     """How many models have each kind of source, then each model's source in its file's words."""
     models = shipped_models().values()
     counts = Counter((_origin(model.source), _checked(model)) for model in models)
-    head = f"| configuration | {' | '.join(_CHECKS)} |\n| --- |{' ---: |' * len(_CHECKS)}\n"
-    rows = [
-        f"| {words} | {' | '.join(str(counts[words, check] or '') for check in _CHECKS)} |"
-        for words, _ in _ORIGINS
+    lines = [("configuration", *_CHECKS), ("---", *["---:"] * len(_CHECKS))]
+    lines += [
+        (words, *(str(counts[words, check] or "") for check in _CHECKS)) for words, _ in _ORIGINS
     ]
-    each = (
-        f"| `{m.id}` | {markdown_cell(m.source)} | {markdown_cell(_citation(m))} |" for m in models
-    )
-    return _RESTS_ON + head + "\n".join(rows) + "\n" + _EACH + "\n".join(each) + "\n"
+    each = ((f"`{m.id}`", m.source, _citation(m)) for m in models)
+    tables = ("\n".join(map(markdown_row, rows)) for rows in (lines, each))
+    return f"{_RESTS_ON}{next(tables)}\n{_EACH}{next(tables)}\n"
 
 
 def _citation(shipped: ShippedModel) -> str:
@@ -107,7 +105,7 @@ def _row(shipped: ShippedModel) -> str:
         ", ".join(sorted(formats)),
         _checked(shipped),
     )
-    return f"| {' | '.join(cells)} |"
+    return markdown_row(cells)
 
 
 def markdown() -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 
-from genz_core.common.cells import markdown_cell, spreadsheet_cell
+from genz_core.common.cells import markdown_row, spreadsheet_cell
 from genz_core.errors import InvalidValue
 from genz_core.graphs import Graph, Model, Op
 from genz_core.types import Group, Parallelism, Step, scalar
@@ -296,8 +296,7 @@ def as_markdown(table: StaticTable) -> str:
     """A Markdown table: rows have the figures of one block, the total those of all blocks."""
     body = [_cells(row) for row in (*table.rows, table.total)]
     rule = (":--", *["--:"] * (len(COLUMNS) - 1))
-    lines = ["| " + " | ".join(map(markdown_cell, line)) + " |" for line in (COLUMNS, rule, *body)]
-    return "\n".join([*lines, "", storage_line(table.storage)])
+    return "\n".join([*map(markdown_row, (COLUMNS, rule, *body)), "", storage_line(table.storage)])
 
 
 def as_csv(table: StaticTable) -> str:

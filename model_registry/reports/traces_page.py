@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from genz_core.common.cells import markdown_row
 from genz_core.errors import RidgelineError
 from genz_core.graphs import Model
 from genz_core.types import Parallelism, Step
@@ -139,10 +140,10 @@ def _line(result: TraceResult) -> str:
     if result.refusal:
         return f"| {result.name} | {result.model_type} | refused: {result.refusal} | | | | |"
     gflop = result.gflop or {}
-    sizes = f"{result.parameters / 1e9:.3f} B | {result.active / 1e9:.3f} B"
-    return (
-        f"| {result.name} | {result.model_type} | {sizes} "
-        f"| {gflop['prefill']:,.1f} | {gflop['decode']:,.2f} | {result.builder or 'no builder'} |"
+    sizes = (f"{count / 1e9:.3f} B" for count in (result.parameters, result.active))
+    work = f"{gflop['prefill']:,.1f}", f"{gflop['decode']:,.2f}"
+    return markdown_row(
+        [result.name, result.model_type, *sizes, *work, result.builder or "no builder"]
     )
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from genz_core.common.quantities import count, percent, seconds
+from genz_core.common.short_repr import shortened
 from genz_core.workload import Estimate
 from profilers.comparison.comparable import REASON
 from profilers.comparison.profile_account import time_by_format
 from profilers.matching.measured_step import DEVICE_BASES, MeasuredPhase
 from profilers.matching.table_join import NOTHING
 from profilers.operators.kernel_classes import class_of_name
-from profilers.report_text import shortened
 from profilers.schema import Measurement
 from profilers.timeline.idle import CAUSES
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from genz_core.common.short_repr import shortened
 from profilers.matching.launch_join import Joined
 from profilers.matching.module_roles import ATTRIBUTES
 from profilers.operators.gemms import gemm_table
 from profilers.operators.kernel_classes import ENGINE_CLASS
-from profilers.report_text import shortened
 from profilers.schema import Report
 
 _SAME_FLOPS = 0.02

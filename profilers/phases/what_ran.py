@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
+from genz_core.common.short_repr import shortened
 from profilers.phases.inferred_phases import is_inferred
 from profilers.phases.step_names import NamedStep, named_step
 from profilers.phases.step_shapes import ShapeFacts, median_of, shape_facts
-from profilers.report_text import shortened
 from profilers.schema import PHASES, Measurement, Report
 
 Value = TypeVar("Value", str, int)

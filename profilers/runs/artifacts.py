@@ -21,9 +21,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from genz_core.common.cells import markdown_table
 from genz_core.common.quantities import percent, seconds
+from genz_core.common.short_repr import shortened
 from genz_core.errors import MeasurementError
-from profilers.report_text import markdown_table, shortened
 from profilers.runs import stakeholder_summary
 from profilers.runs.run_bundle import Material
 from profilers.schema import Measurement

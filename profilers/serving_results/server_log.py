@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from genz_core.common.short_repr import shortened
 from genz_core.errors import ReportError
-from profilers.report_text import shortened
 from profilers.serving_results.measurement import ServingMeasurement, Stated
 
 #: Only this many bytes are read; a server prints all of this before its first request.

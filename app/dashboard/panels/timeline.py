@@ -16,11 +16,11 @@ from app.measuring.report_reading import size_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.common.memo import ByIdentity
+from genz_core.common.short_repr import shortened
 from profilers import Report
 from profilers.comparison.findings import Finding
 from profilers.operators import activity_bars as bars
 from profilers.operators.activity_bars import Span
-from profilers.report_text import shortened
 from profilers.timeline.chrome_trace import chrome_trace, file_stem
 from profilers.timeline.gaps import gaps
 from profilers.timeline.idle import CAUSES

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from genz_core.common.cells import markdown_cell, spreadsheet_cell
+from genz_core.common.cells import markdown_cell, markdown_table, spreadsheet_cell
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,8 @@ def test_what_is_missing_is_empty(value: object) -> None:
 
 def test_a_cell_of_markdown_stays_one_cell() -> None:
     assert markdown_cell("a|b\nc\r\n d") == "a\\|b c d"
+
+
+def test_a_table_of_markdown_has_a_line_a_row() -> None:
+    table = markdown_table(["name", "runs"], [["gemm", "3"], ["a|b", "12"]])
+    assert table == "| name | runs |\n| --- | --- |\n| gemm | 3 |\n| a\\|b | 12 |"
