@@ -138,9 +138,9 @@ def _decode_stages(
     splits = _splits(steps)[:, None]
     split = np.minimum(splits, steps)
     streams, group, both_dims = sequences * kv_heads, heads / kv_heads, head_dim + value_dim
-    blocks = streams * split
+    blocks = streams / device.compute_units * split  # of a unit
     # Memory parallelism counts keys, not whole steps: 65 keys are not read faster than 64.
-    active = streams * np.minimum(splits, keys / _KEYS) / device.compute_units
+    active = streams / device.compute_units * np.minimum(splits, keys / _KEYS)
     filling = np.minimum(np.minimum(active, 1.0) / parameters.ramp, 1.0)
     cache = streams * keys * (head_dim if shared_kv else both_dims) * kv_bytes
     queries = sequences * heads * new * ACTIVATION_BYTES
@@ -152,11 +152,11 @@ def _decode_stages(
     compute = flops / (parameters.compute_efficiency * peak_flops_per_s)
     stages = {
         "memory": per_byte * (cache / filling + queries * both_dims),
-        "compute": compute / np.minimum(blocks / device.compute_units, 1.0),
+        "compute": compute / np.minimum(blocks, 1.0),
         "key_steps": chunk_s * steps / split,
-        "blocks": block_s * np.maximum(blocks / device.compute_units, 1.0),
+        "blocks": block_s * np.maximum(blocks, 1.0),
     }
-    partials = 2.0 * queries * both_dims * split / device.memory_bytes_per_s
+    partials = 2.0 * queries * both_dims / device.memory_bytes_per_s * split
     splitting = parameters.split_s * np.log2(split) + np.where(split > 1, partials, 0.0)
     fresh = sequences * new * (heads + 2.0 * kv_heads) * head_dim * ACTIVATION_BYTES
     return Stages(

@@ -160,17 +160,16 @@ def _stages(
     body = p_norm(parameters.overlap, compute, memory[None, :])
     if streamed:
         body = np.where(m <= 1.0, np.maximum(compute, memory[None, :]), body)
-    splitting = (split > 1) * (
-        8.0 * split * (m * n) / device.cache_bytes_per_s + parameters.split_s * np.log2(split)
-    )
     too_short = (split > 1) & (k_split < _LEAST_K_PER_SPLIT)
+    partials = (split > 1) * 8.0 * split / device.cache_bytes_per_s
+    each = np.where(too_short, np.inf, parameters.split_s * np.log2(split))
     after: dict[str, Array] = {}
     if quantized:
         after["quantize"] = parameters.quantize_passes * 2.0 / device.memory_bytes_per_s * m * k
     return Stages(
         {"compute": compute, "memory": memory[None, :], "k_loop": k_loop},
         np.sqrt(body * body + k_loop * k_loop),
-        of_way={"split_k": np.where(too_short, np.inf, splitting)},
+        of_way={"split_k": partials * (m * n) + each},
         after=after,
     )
 

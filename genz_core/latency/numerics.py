@@ -23,11 +23,22 @@ def p_norm(p: float, *times: Num) -> Array:
     arrays = [number(time) for time in times]
     peak = reduce(np.maximum, arrays)
     safe = np.maximum(peak, _LEAST)
+
+    def power(time: Array) -> Array:
+        ratio = time / safe
+        ratio **= p
+        return ratio
+
     if len(arrays) == 2:  # the ratio of the larger one to itself is one
-        total = 1.0 + (np.minimum(*arrays) / safe) ** p
-        return number(peak * total ** (1.0 / p))
-    total = reduce(np.add, ((array / safe) ** p for array in arrays))
-    return number(peak * total ** (1.0 / p))
+        total = power(np.minimum(*arrays))
+        total += 1.0
+    else:
+        total = power(arrays[0])
+        for time in arrays[1:]:
+            total += power(time)
+    total **= 1.0 / p
+    total *= peak
+    return number(total)
 
 
 def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Array:
