@@ -5,7 +5,8 @@ from pathlib import Path
 
 from app.question.query import Query
 from app.watching.pages import Look, recorded
-from app.watching.watch import Event, Watched, Watcher, watched
+from app.watching.watch import Watcher, watched
+from app.watching.windows import Event, Watched
 from genz_core.common.progress import Cancel, never
 from genz_core.errors import InvalidValue
 

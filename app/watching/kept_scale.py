@@ -10,7 +10,8 @@ from app.calibration.from_one_run import LEAST, MOST
 from app.question.query import Query
 from app.scenario.scenario import resolve
 from app.watching.prediction import Pricing, mean_of
-from app.watching.watch import LEARN, Watched
+from app.watching.watch import LEARN
+from app.watching.windows import Watched
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue
 from hardware_db import recipes

@@ -10,7 +10,8 @@ from app.watching.answer import followed, refuse_unnamed
 from app.watching.exporter import Exporter
 from app.watching.follow import RequestLog, follow
 from app.watching.pages import Look
-from app.watching.watch import Event, Watched, Watcher
+from app.watching.watch import Watcher
+from app.watching.windows import Event, Watched
 from genz_core.common.progress import Cancel, never
 
 

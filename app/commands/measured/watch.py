@@ -13,7 +13,7 @@ from app.commands.progress_bar import running
 from app.commands.question_options import Extra, Given, of_verb
 
 if TYPE_CHECKING:
-    from app.watching.watch import Event
+    from app.watching.windows import Event
 
 
 @of_verb("watch")
@@ -55,7 +55,7 @@ def watch(
     from app.watching.answer import of_recordings, refuse_unnamed
     from app.watching.grafana import dashboard as drawn
     from app.watching.live import Live, of_page
-    from app.watching.watch import sentences
+    from app.watching.windows import sentences
     from profilers.collect.serving import addresses
 
     asked = given.ask("watch")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from app.benchmarks.guard import Guarded
     from app.question.query import Query
     from app.tuning.loop import Tuned
-    from app.watching.watch import Watched
+    from app.watching.windows import Watched
     from profilers import Comparison, Report
 
 _FILES = "str | Path | Report | Sequence[str | Path | Report]"

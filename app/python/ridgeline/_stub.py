@@ -31,7 +31,7 @@ from app.scaling.scale import Scaled
 from app.scenario.results import Estimate, Served
 from app.simulation.result import Simulated
 from app.tuning.loop import Tuned
-from app.watching.watch import Watched
+from app.watching.windows import Watched
 from genz_core.engine import EngineProfile
 from genz_core.serving.simulation import Requests
 from genz_core.graphs import Model
