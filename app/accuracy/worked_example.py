@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from app.scenario.intervals import Ranged
 from app.wording import quantities
 from genz_core import Estimate
@@ -115,7 +115,7 @@ def work_through(step: StepEstimate, row: int) -> WorkedExample:
         peak_flops_per_s=step.system.peak(price.arithmetic),
         floor_s=pricer.conditions.kernel_floor_s,
         runs=float(step.runs[row]),
-        interval=intervals.of_operator(pricer, op),
+        interval=operator_intervals.of_operator(pricer, op),
     )
 
 

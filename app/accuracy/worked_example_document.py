@@ -10,7 +10,7 @@ from typing import Any
 from app.accuracy.worked_example import WorkedExample, work_through
 from app.answers.table import TableFormat, render
 from app.question.question import Question
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from app.scenario.scenario import estimate
 from app.wording import quantities
 from genz_core import Estimate
@@ -163,7 +163,7 @@ def _total(step: StepEstimate) -> str:
 
 
 def _table(step: StepEstimate) -> str:
-    trusted = intervals.of_rows(intervals.operator_table(step))
+    trusted = operator_intervals.of_rows(operator_intervals.operator_table(step))
     rows = [
         {
             "operator": op.name,

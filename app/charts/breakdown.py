@@ -9,7 +9,8 @@ from app.charts.figure import Figure, Trace
 from app.charts.labels import axis_end, height_for
 from app.charts.parts import BESIDE, dots, inside, interval_reach, lay_bars, lying_bars, time_bars
 from app.charts.style import KIND_NAMES, PART_NAMES, PARTS, Look, blank, room_for
-from app.scenario.intervals import Ranged, of_rows
+from app.scenario.intervals import Ranged
+from app.scenario.operator_intervals import of_rows
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
@@ -123,7 +124,7 @@ def waterfall(parts: Mapping[str, float], whole: Ranged, title: str, look: Look)
 def icicle(table: Table, title: str, look: Look) -> Figure:
     """An icicle of the model, its layer groups and their operators; width is predicted time.
 
-    table: of `app.scenario.intervals.operator_table`.
+    table: of `app.scenario.operator_intervals.operator_table`.
     """
     ids, labels, parents, latencies, colors = zip(*_tree(table, title, look), strict=True)
     figure = blank(look, "", 420)

@@ -32,7 +32,7 @@ Frame = tuple[tuple[float, float], tuple[float, float]]
 def operator_points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict[str, Any]]:
     """Rows of an operator table that do arithmetic, with `flops_per_s`, `run_s` and `id`.
 
-    table: of `app.scenario.intervals.operator_table`.  Ids stay the same when sizes change.
+    table: of `app.scenario.operator_intervals`.  Ids stay the same when sizes change.
     """
     rows = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
     for at, row in enumerate(rows):

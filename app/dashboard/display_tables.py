@@ -15,7 +15,7 @@ from app.answers.column import Column, ends
 from app.answers.columns import COLUMNS
 from app.charts.style import KIND_NAMES
 from app.dashboard.widgets import draw_table
-from app.scenario import intervals
+from app.scenario import operator_intervals
 from app.scenario.intervals import Ranged
 from app.scenario.levers import phases_of
 from app.scenario.summary import step_of
@@ -46,7 +46,7 @@ _ROW_PX, _FRAME_PX = 33, 3
 
 
 def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataFrame:
-    """Rows of `intervals.operator_table` in display units, the costliest first.
+    """Rows of `operator_intervals.operator_table` in display units, the costliest first.
 
     Operators that take no time (a collective over one device) are left out.  The first column is
     the row's id on the roofline.
@@ -204,7 +204,7 @@ def class_times(estimate: Estimate) -> dict[str, Ranged]:
     return {
         f"{phase}: {words}": times[kind]
         for phase in phases_of(estimate)
-        for times in [intervals.by_class(step_of(estimate, phase))]
+        for times in [operator_intervals.by_class(step_of(estimate, phase))]
         for kind, words in KIND_NAMES.items()
         if kind in times and times[kind].value
     }

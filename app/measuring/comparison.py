@@ -24,7 +24,7 @@ from app.measuring.unfused_kernels import as_it_ran
 from app.question.query import Query
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import completed
 from app.wording import quantities
@@ -218,7 +218,7 @@ def _expected(estimate: Estimate, phase: str) -> Expected:
     """The step of a phase with the intervals of its operators and of the whole."""
     step = getattr(estimate, phase)
     whole = intervals.step_latency(estimate, phase)
-    operators = intervals.operator_table(step)
+    operators = operator_intervals.operator_table(step)
     without_intervals = Expected.from_step(step)
     return replace(without_intervals, operators=operators, low_s=whole.low, high_s=whole.high)
 

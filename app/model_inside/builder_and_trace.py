@@ -9,7 +9,7 @@ import genz_core
 import model_registry
 from app.model_inside import layer_tree
 from app.model_inside.operator_detail import mean_graph
-from app.scenario import intervals
+from app.scenario import operator_intervals
 from app.scenario.intervals import Ranged
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup, source_of
@@ -132,7 +132,7 @@ def latency_words(latency: Ranged) -> str:
 
 def operators_latency(step: StepEstimate) -> Ranged:
     """The sum of a step's operators with its interval, without host and pipeline wait."""
-    return Ranged.total(intervals.of_rows(intervals.operator_table(step)))
+    return Ranged.total(operator_intervals.of_rows(operator_intervals.operator_table(step)))
 
 
 def _row(

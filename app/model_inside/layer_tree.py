@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from app.scenario import intervals
+from app.scenario import operator_intervals
 from app.scenario.intervals import Ranged
 from genz_core.graphs import Op
 from genz_core.steps.step_estimate import StepEstimate
@@ -111,7 +111,7 @@ def _part(op: Op) -> str:
 
 def graph_lines(step: StepEstimate, opened: Collection[str]) -> list[GraphLine]:
     """The lines shown when the groups and parts whose ids are in `opened` are unfolded."""
-    latencies = intervals.of_rows(intervals.operator_table(step))
+    latencies = operator_intervals.of_rows(operator_intervals.operator_table(step))
     ops = [_operator(op, row, latencies[row]) for row, op in enumerate(step.graph.ops)]
     shown: list[GraphLine] = []
     for at, group in enumerate(layer_groups(step)):

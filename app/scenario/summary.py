@@ -11,7 +11,7 @@ from app.answers.column import ends
 from app.answers.table import Table, later
 from app.question import comparison
 from app.question.evidence import Evidence
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
@@ -142,7 +142,7 @@ def profile_words(result: Estimate) -> str:
 
 def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:
     """One row for each operator with work in this step, with its interval."""
-    table = intervals.operator_table(step, config)
+    table = operator_intervals.operator_table(step, config)
     names = list(table)
     rows = [dict(zip(names, values, strict=True)) for values in zip(*table.values(), strict=True)]
     return [row for row in rows if float(row["predicted_s"]) > 0.0]

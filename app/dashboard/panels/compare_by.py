@@ -26,7 +26,7 @@ from app.decide import comparison as model
 from app.decide.comparison import AXES, HEADLINES, USE_CASES
 from app.decide.loads import under_load
 from app.decide.measured_versions import measured_of, usual_versions
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from app.scenario.description import load_words
 from app.scenario.intervals import Ranged
 from app.scenario.levers import phases_of
@@ -162,7 +162,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
         made = any(generates(one.model) for one in having.values())
         title = f"{f'{phase.capitalize()} step' if made else 'The forward pass'} by operator class"
         totals = {name: intervals.step_latency(one, phase) for name, one in having.items()}
-        classes = [intervals.by_class(step_of(one, phase)) for one in having.values()]
+        classes = [operator_intervals.by_class(step_of(one, phase)) for one in having.values()]
         figures[phase] = charts.stacked_by_class(totals, classes, title, export.look())
         export.chart(figures[phase], f"{key}-{phase}")
     return figures

@@ -20,7 +20,7 @@ from app.dashboard.load_curves import as_batch, batches_words, one_load
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.widgets import choose, draw_table, each_answered
-from app.scenario import intervals, summary
+from app.scenario import operator_intervals, summary
 from app.scenario.description import load_words
 from app.scenario.encoder_figures import of_kind
 from app.scenario.intervals import Ranged
@@ -124,7 +124,8 @@ def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
         before, after = (parts_of(step) for step in steps)
     else:
         before, after = (
-            {kind: one.value for kind, one in intervals.by_class(step).items()} for step in steps
+            {kind: one.value for kind, one in operator_intervals.by_class(step).items()}
+            for step in steps
         )
     totals = [sum(before.values()), sum(after.values())]
     title = f"{phase.capitalize()} step, {first} to {second} by {by}"

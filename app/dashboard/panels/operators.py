@@ -12,7 +12,7 @@ from app.dashboard import display_tables
 from app.dashboard.page_texts import page_text
 from app.dashboard.widgets import draw_table
 from app.model_inside import builder_and_trace, operator_detail
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
@@ -38,9 +38,9 @@ class Step:
     chosen: int | None = None
 
     @property
-    def table(self) -> intervals.Table:
+    def table(self) -> operator_intervals.Table:
         """The operators of the step."""
-        return intervals.operator_table(step_of(self.estimate, self.phase))
+        return operator_intervals.operator_table(step_of(self.estimate, self.phase))
 
     @property
     def chosen_id(self) -> str:

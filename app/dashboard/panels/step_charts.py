@@ -8,7 +8,7 @@ from app.dashboard import caches, export, widgets
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step, choose
 from app.dashboard.panels.static_answer import steps_of
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from genz_core.limits import short
@@ -33,7 +33,7 @@ def draw_roofline(step: Step) -> dict[str, Figure]:
         )  # fmt: skip
     sweep = step_of(caches.swept(step.setup, axis, values), step.phase)
     limits = roofline.frame([sweep], step.resolved.system)
-    table = intervals.operator_table(sweep, values.index(at))
+    table = operator_intervals.operator_table(sweep, values.index(at))
     rows = list(roofline.operator_points(table, step.phase))
     figure = roofline.roofline(rows, step.resolved.system, limits, step.look)
     if step.chosen is not None:
@@ -57,7 +57,7 @@ def draw_breakdown(step: Step) -> dict[str, Figure]:
     factor = short(priced.learned_factor(), 3)
     learned = page_text("learned factor", factor=factor) if factor != short(1.0, 3) else ""
     st.caption(page_text("sum of a step", whole=whole, learned=learned))
-    by_class = {names[phase]: intervals.by_class(one) for phase, one in steps.items()}
+    by_class = {names[phase]: operator_intervals.by_class(one) for phase, one in steps.items()}
     classes = breakdown.time_by_class(by_class, totals, step.look)
     export.chart(classes, "classes", f"Share of {' and '.join(totals)} by operator class")
     tree = breakdown.icicle(step.table, step.resolved.model.name.rpartition("/")[2], step.look)

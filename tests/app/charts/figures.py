@@ -12,7 +12,7 @@ from app.charts import breakdown, hardware, memory, roofline, setups, style
 from app.charts.figure import Figure
 from app.dashboard import caches
 from app.question.question import Question
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from app.scenario.intervals import Ranged
 from app.scenario.levers import PHASES
 from app.scenario.setup import Setup
@@ -39,7 +39,9 @@ NAMES = (
 def operators(batch: int = 1) -> tuple[dict, ...]:
     """Roofline points of the default scenario at a batch size; not to be changed."""
     estimate = caches.priced(Setup(Question(batch=batch)))
-    tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
+    tables = {
+        phase: operator_intervals.operator_table(step_of(estimate, phase)) for phase in PHASES
+    }
     return tuple(
         row for phase, table in tables.items() for row in roofline.operator_points(table, phase)
     )
@@ -68,12 +70,12 @@ def drawn(name: str, look: style.Look = style.LIGHT) -> go.Figure:
 @functools.cache
 def figure(name: str, look: style.Look = style.LIGHT) -> Figure:
     """One of the figures `NAMES`; shared between tests and not to be changed."""
-    classes = intervals.by_class(ESTIMATE.decode)
+    classes = operator_intervals.by_class(ESTIMATE.decode)
     step = intervals.step_latency(ESTIMATE, "decode")
     usage = {part: getattr(ESTIMATE.memory, part).tolist() for part in memory.PARTS}
     now = {part: values[0] for part, values in usage.items()}
     limits = {"usable": 79e9, "capacity": 86e9}
-    table, points = intervals.operator_table(ESTIMATE.decode), operators()
+    table, points = operator_intervals.operator_table(ESTIMATE.decode), operators()
     draw = {
         "bound": lambda: breakdown.bound_and_predicted(LATENCIES, look),
         "by cause": lambda: breakdown.time_by_cause({"decode": CAUSES}, {"decode": WHOLE}, look),

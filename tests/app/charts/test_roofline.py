@@ -12,7 +12,7 @@ from app.charts.ceilings import bandwidths
 from app.charts.labels import NARROWEST, Room
 from app.dashboard import caches
 from app.question.question import Question
-from app.scenario import intervals
+from app.scenario import operator_intervals
 from app.scenario.levers import PHASES
 from app.scenario.setup import Setup, system_of
 from app.scenario.summary import step_of
@@ -162,7 +162,9 @@ def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
 def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     setup = Setup(Question(system=name))
     estimate, system = caches.priced(setup), system_of(setup)
-    tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
+    tables = {
+        phase: operator_intervals.operator_table(step_of(estimate, phase)) for phase in PHASES
+    }
     points = [p for phase in PHASES for p in roofline.operator_points(tables[phase], phase)]
     assert all(row["flops_per_s"] <= roof_of(row, system) * (1 + 1e-9) for row in points)
     limits = roofline.frame([step_of(estimate, phase) for phase in PHASES], system)

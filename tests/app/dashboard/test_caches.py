@@ -6,7 +6,7 @@ import pytest
 
 from app.dashboard import caches
 from app.question.question import Question
-from app.scenario import intervals
+from app.scenario import operator_intervals
 from app.scenario.levers import PHASES
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
@@ -71,5 +71,5 @@ def test_parts_and_classes_of_a_step_sum_to_its_latency():
     for phase in PHASES:
         step = step_of(estimate, phase)
         assert sum(parts_of(step).values()) == pytest.approx(float(step.total_s[0]))
-        classes = intervals.by_class(step).values()
+        classes = operator_intervals.by_class(step).values()
         assert sum(latency.value for latency in classes) == pytest.approx(float(step.total_s[0]))

@@ -5,14 +5,14 @@ import pytest
 
 from app.dashboard import caches, display_tables
 from app.question.question import Question
-from app.scenario import intervals
+from app.scenario import operator_intervals
 from app.scenario.setup import Setup
 from app.scenario.summary import facts
 from tests.app.charts.figures import ESTIMATE
 
 
 def test_the_operator_table_leaves_out_only_what_takes_no_time():
-    raw = intervals.operator_table(ESTIMATE.decode)
+    raw = operator_intervals.operator_table(ESTIMATE.decode)
     shown = display_tables.operator_rows(raw, "decode")
     assert shown["predicted [µs]"].sum() == pytest.approx(sum(raw["predicted_s"]) * 1e6)
     assert shown["predicted [µs]"].is_monotonic_decreasing
@@ -20,7 +20,9 @@ def test_the_operator_table_leaves_out_only_what_takes_no_time():
 
 
 def test_a_page_shows_three_digits_and_no_more():
-    raw = intervals.operator_table(caches.priced(Setup(Question(batch=4096, isl=8192))).prefill)
+    raw = operator_intervals.operator_table(
+        caches.priced(Setup(Question(batch=4096, isl=8192))).prefill
+    )
     shown = display_tables.rounded(display_tables.operator_rows(raw, "prefill"))
     times = shown["predicted [µs]"]
     assert times.max() > 100_000

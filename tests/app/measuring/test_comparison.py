@@ -12,7 +12,7 @@ from app.answers.table import TableFormat, render
 from app.measuring import comparison
 from app.question.query import ask
 from app.question.question import Question
-from app.scenario import intervals
+from app.scenario import operator_intervals
 from app.scenario.scenario import estimate
 from genz_core.errors import InvalidValue
 from profilers import Comparison, Measurement
@@ -41,7 +41,7 @@ def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
     predicted = of_qwen.classes[of_qwen.classes["predicted_s"] > 0].set_index("class")
     assert {"gemm", "attention", "norm"} <= set(predicted.index)
     for name, row in predicted.iterrows():
-        latency = intervals.by_class(step)[name]
+        latency = operator_intervals.by_class(step)[name]
         assert (row["low_s"], row["high_s"]) == pytest.approx((latency.low, latency.high))
         assert row["inside"] is (latency.low <= row["measured_s"] <= latency.high)
 

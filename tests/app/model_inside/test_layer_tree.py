@@ -6,7 +6,7 @@ import pytest
 from app.charts import layers
 from app.charts.style import LIGHT
 from app.model_inside import builder_and_trace, layer_tree
-from app.scenario import intervals
+from app.scenario import intervals, operator_intervals
 from tests.app.charts.figures import checked
 from tests.app.model_inside.steps import SOME, step_of
 
@@ -78,7 +78,7 @@ def test_every_line_is_a_point_that_carries_its_id() -> None:
 @pytest.mark.parametrize("system", ["h100-sxm5-80gb", "epyc-9654"])
 def test_the_tree_carries_the_intervals_of_its_operators(system: str) -> None:
     step = step_of("mistralai/Mixtral-8x7B-v0.1", system=system)
-    rows = intervals.of_rows(intervals.operator_table(step))
+    rows = operator_intervals.of_rows(operator_intervals.operator_table(step))
     whole = layer_tree.graph_lines(step, layer_tree.foldable(step))
     operators = [line for line in whole if not line.folds]
     assert len(operators) > 10

@@ -21,7 +21,7 @@ from app.question.comparison import of_split
 from app.question.evidence import Evidence
 from app.question.measured_ranges import measured
 from app.question.question import Question
-from app.scenario import intervals, points_file, served_rows, summary
+from app.scenario import intervals, operator_intervals, points_file, served_rows, summary
 from app.scenario.scenario import estimate, estimate_resolved, resolve
 from genz_core import Parallelism
 from genz_core.precision import FORMATS
@@ -140,7 +140,7 @@ def test_a_kind_of_device_without_runs_has_no_interval_at_any_interface_and_is_n
         assert {"ttft_s", "tpot_s", "e2e_s"} <= set(row["not_validated"].split())
         assert f"no shipped run was measured on {_WITHOUT_RUNS[system]}" in row["message"]
     for phase in (alone.prefill, alone.decode):
-        classes = intervals.by_class(phase).values()
+        classes = operator_intervals.by_class(phase).values()
         assert all(math.isnan(one.high) for one in classes if one.value > 0.0)
 
 

@@ -12,7 +12,7 @@ from app.answers.table import TableFormat, folded, render
 from app.dashboard import caches, display_tables, explanations, load_curves
 from app.question import comparison
 from app.question.question import Question
-from app.scenario import intervals, points_file, served_rows, summary
+from app.scenario import intervals, operator_intervals, points_file, served_rows, summary
 from app.scenario.intervals import Ranged
 from app.scenario.levers import PHASES
 from app.scenario.scenario import estimate, estimate_resolved, resolve
@@ -85,7 +85,9 @@ def test_an_operator_is_judged_by_the_constants_that_price_it(scenario: Question
 def test_the_interval_of_each_operator_holds_its_prediction(tier: str, phase: str):
     scenario = ON_THREE_TIERS[tier]
     assert resolve(scenario).system.latency.tier == tier
-    rows = intervals.of_rows(intervals.operator_table(getattr(estimate(scenario), phase)))
+    rows = operator_intervals.of_rows(
+        operator_intervals.operator_table(getattr(estimate(scenario), phase))
+    )
     busy = [row for row in rows if row.value]
     assert busy
     for row in busy:
@@ -105,15 +107,17 @@ def test_an_operator_is_known_best_where_its_device_was_measured():
 
 def test_a_class_adds_the_intervals_of_its_operators():
     step = estimate(Question()).decode
-    table = intervals.operator_table(step)
-    latencies = zip(table["class"], intervals.of_rows(table), table["bound_s"], strict=True)
+    table = operator_intervals.operator_table(step)
+    latencies = zip(
+        table["class"], operator_intervals.of_rows(table), table["bound_s"], strict=True
+    )
     rows = [(one, bound) for kind, one, bound in latencies if kind == "gemm"]
-    whole = intervals.by_class(step)["gemm"]
+    whole = operator_intervals.by_class(step)["gemm"]
     factor = step.learned_factor()
     ends = [bound + factor * (row.high - bound) for row, bound in rows]
     assert whole.high == pytest.approx(sum(ends))
     # the host was not measured separately
-    assert math.isnan(intervals.by_class(step)["host"].low)
+    assert math.isnan(operator_intervals.by_class(step)["host"].low)
 
 
 def test_one_operator_without_an_interval_leaves_its_sum_without_one():
@@ -124,10 +128,10 @@ def test_one_operator_without_an_interval_leaves_its_sum_without_one():
 
 
 def not_validated(step) -> set[str]:
-    table = intervals.operator_table(step)
+    table = operator_intervals.operator_table(step)
     return {
         name
-        for name, one in zip(table["name"], intervals.of_rows(table), strict=True)
+        for name, one in zip(table["name"], operator_intervals.of_rows(table), strict=True)
         if one.value and math.isnan(one.low)
     }
 
@@ -221,8 +225,8 @@ def test_no_interval_reaches_below_the_speed_of_light():
     found = Ranged.of(float(priced.ttft_s[0]), Interval(0.1, 1.5, 20), bound)
     assert found.low == pytest.approx(bound)
     for step in (priced.prefill, priced.decode):
-        table = intervals.operator_table(step)
-        rows = zip(intervals.of_rows(table), table["bound_s"], strict=True)
+        table = operator_intervals.operator_table(step)
+        rows = zip(operator_intervals.of_rows(table), table["bound_s"], strict=True)
         assert all(row.low >= bound for row, bound in rows if row.value)
     # the interval contains the prediction
     assert Ranged.of(2.0, Interval(0.5, 1.5, 20), 3.0).low == 2.0

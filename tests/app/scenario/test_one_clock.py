@@ -8,7 +8,7 @@ import pytest
 
 from app.dashboard import caches
 from app.question.question import Question
-from app.scenario import intervals, served_rows
+from app.scenario import intervals, operator_intervals, served_rows
 from app.scenario.scenario import estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
@@ -33,7 +33,7 @@ def named(scenario: Question) -> str:
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_operators_host_and_pipeline_sum_to_the_step_and_so_do_the_causes(scenario, phase: str):
     step = step_of(estimate_resolved(resolve(scenario)), phase)
-    operators = sum(intervals.operator_table(step)["predicted_s"])
+    operators = sum(operator_intervals.operator_table(step)["predicted_s"])
     rest = float(step.host_s[0] + step.pipeline_s[0] + step.learned_s[0])
     assert operators + rest == pytest.approx(float(step.total_s[0]), rel=1e-6)
     assert sum(parts_of(step).values()) == pytest.approx(float(step.total_s[0]), rel=1e-6)
