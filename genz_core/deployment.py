@@ -19,7 +19,7 @@ The result depends only on the three objects, and deploying the result again cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, cast
 
@@ -192,26 +192,33 @@ _SERVERS: ByIdentity[EngineProfile] = ByIdentity()
 
 
 def _with_step(engine: EngineProfile, system: System) -> EngineProfile:
-    """The engine with the token budget per step that its server chooses on a system.
-
-    The budget also applies to static batches; the other defaults apply to servers only.
-    """
+    """The engine with the limits of a step that its server chooses on a system (`OF_STEPS`)."""
     if not _steps_on_start(engine):
         return engine
+    return with_defaults(engine, as_server(engine, system), OF_STEPS)
+
+
+#: Figures of a profile on the steps that its server captures.
+GRAPHS = ("graph_tokens", "graph_multiple", "graph_prompts")
+#: Defaults of a server that also apply to static batches; the others apply to servers only.
+OF_STEPS = frozenset({"chunk_tokens", *GRAPHS})
+
+
+def with_defaults(
+    engine: EngineProfile, server: EngineProfile, names: Collection[str]
+) -> EngineProfile:
+    """The engine with these figures of a server, on any system."""
+    figures: dict[str, Any] = {name: getattr(server, name) for name in names}
     others = [
-        replace(start, figures={n: v for n, v in start.figures.items() if n != _TOKENS})
+        replace(start, figures={n: v for n, v in start.figures.items() if n not in names})
         for start in engine.on_start
     ]
-    tokens = as_server(engine, system).chunk_tokens
-    return replace(engine, chunk_tokens=tokens, on_start=tuple(others))
-
-
-_TOKENS = "chunk_tokens"
+    return replace(engine, **figures, on_start=tuple(others))
 
 
 def _steps_on_start(engine: EngineProfile) -> bool:
-    """Whether the token budget per step depends on the system."""
-    return any(_TOKENS in start.figures for start in engine.on_start)
+    """Whether the limits of a step depend on the system."""
+    return any(OF_STEPS & start.figures.keys() for start in engine.on_start)
 
 
 def _as_server(engine: EngineProfile, system: System) -> EngineProfile:

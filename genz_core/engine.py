@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
@@ -11,7 +12,7 @@ import numpy as np
 from genz_core.common.short_repr import clipped, listed
 from genz_core.errors import InvalidValue
 from genz_core.measured_runs import MeasuredRuns
-from genz_core.types import Num
+from genz_core.types import Mask, Num
 
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
 #: Names of the schedulers that an engine or an option may choose.
@@ -175,9 +176,11 @@ class EngineProfile:
     floor_clock_hz: clock of the GPU for which `kernel_floor_s` and `moe_floor_s` are stated; on an
     NVIDIA GPU of another clock they take as many cycles.  0 for floors that are host time.
     launch_s: host time to launch an operator; it is hidden behind a longer preceding operator.
-    prompt_launch_s: host time to launch an operator of a step with prompts, hidden while the device
-    works; see `launching_s`.  graph_tokens: most tokens of a step with prompts that replays
-    captured graphs, so that nothing is launched.
+    prompt_launch_s: host time to launch an operator of a step that replays no captured graph,
+    hidden while the device works; see `launching_s`.
+    graph_tokens: most tokens of a captured step, infinite where no limit is modelled.
+    graph_multiple: likewise over the tokens of the most sequences that decode in a step, see
+    `captured_tokens`.  graph_prompts: steps with prompts are captured, too.
     thin_products: matrix products with few rows have special kernels in every format.
     compute_efficiency, memory_efficiency: rates of its kernels over those of the kernels that the
     system's latency profile was fitted to.  These and the three below are relative to the profile,
@@ -258,7 +261,9 @@ class EngineProfile:
     floor_clock_hz: float = 0.0
     launch_s: float = 0.0
     prompt_launch_s: float = 0.0
-    graph_tokens: float = 0.0
+    graph_tokens: float = math.inf
+    graph_multiple: float = math.inf
+    graph_prompts: bool = False
     thin_products: bool = False
     compute_efficiency: float = 1.0
     memory_efficiency: float = 1.0
@@ -318,18 +323,42 @@ class EngineProfile:
         """
         return self.host_request_s + self.host_token_s * prompt_tokens
 
-    def launching_s(self, operators: Num, device_s: Num, tokens: Num) -> Num:
-        """Time for which the device waits for the launches of a step with prompts [s].
+    def captured_tokens(self, query: Num = 1.0, sequences: Num = 0.0) -> Num:
+        """Most tokens of a step of a rank that its server captured as a graph of the device.
 
-        Engines capture the steps that only decode as graphs of the device; the operators of a step
-        with prompts are launched one by one, ahead of the device as long as it is slower.
+        query: tokens of a sequence that decodes.  sequences: most in a step of a rank, 0 for the
+        engine's default.
+        """
+        most = np.where(np.greater(sequences, 0.0), sequences, self.max_sequences)
+        return np.minimum(self.graph_tokens, self.graph_multiple * most * query)
+
+    def replayed_tokens(self, captured: Num, reads: Mask | bool) -> Num:
+        """Most tokens of a step that replays a graph.
+
+        captured: see `captured_tokens`.  reads: whether the step has prompts.
+        """
+        return captured if self.graph_prompts else np.where(reads, 0.0, captured)
+
+    def launching_s(
+        self, operators: Num, device_s: Num, tokens: Num, reads: Mask | bool, captured: Num
+    ) -> Num:
+        """Time for which the device waits for the launches of a step [s].
+
+        The host launches the operators of a step that replays no graph one by one, ahead of the
+        device as long as it is slower.
 
         operators: that are launched.  device_s: their time.  tokens: new ones of the rank.
+        reads, captured: as of `replayed_tokens`.
         """
         if not self.prompt_launch_s:
             return 0.0
         waits = np.maximum(operators * self.prompt_launch_s - device_s, 0.0)
-        return np.where(np.greater(tokens, self.graph_tokens), waits, 0.0)
+        return np.where(np.greater(tokens, self.replayed_tokens(captured, reads)), waits, 0.0)
+
+    @property
+    def launches_decodes(self) -> bool:
+        """Whether steps that only decode wait for launches beyond a number of tokens."""
+        return bool(self.prompt_launch_s) and min(self.graph_tokens, self.graph_multiple) < math.inf
 
     def cutting_prompts(self, cut: bool) -> EngineProfile:
         """The engine with chunked prefill on or off; unchanged if that is its default.

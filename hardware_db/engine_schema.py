@@ -42,6 +42,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "launch_s": ("launch_us", MICRO),
     "prompt_launch_s": ("prompt_launch_us", MICRO),
     "graph_tokens": ("graph_tokens", 1.0),
+    "graph_multiple": ("graph_multiple", 1.0),
     "moe_floor_s": ("moe_floor_us", MICRO),
     "expert_s": ("expert_us", MICRO),
     "compute_efficiency": ("compute_efficiency", 1.0),
@@ -64,9 +65,10 @@ _OF_KERNELS = (
     "expert_efficiency",
 )  # fmt: skip
 _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
+_ON_START = ("chunk_tokens", "max_sequences", "memory_fraction", "graph_tokens", "graph_multiple")
 _POLICIES = (
     "versions", "all_reduce", "scheduler", "mixed_steps", "shared_beside", "thin_products",
-    "products", "kv_cache",
+    "products", "kv_cache", "graph_prompts",
 )  # fmt: skip
 
 
@@ -124,6 +126,9 @@ class OnStart(BaseModel):
     chunk_tokens: Fact | None = None
     max_sequences: Fact | None = None
     memory_fraction: Fact | None = None
+    graph_tokens: Fact | None = None
+    graph_multiple: Fact | None = None
+    graph_prompts: bool | None = None
     outside_gib: Fact | None = None
 
     def holds(self, version: str) -> bool:
@@ -134,10 +139,11 @@ class OnStart(BaseModel):
         """The defaults in the engine's types, SI units."""
         everywhere = self.below_gib is None and not self.named
         below = math.inf if everywhere else (self.below_gib or 0.0) * GIBI
-        counts = {name: getattr(self, name) for name in ("chunk_tokens", "max_sequences")}
-        figures: dict[str, float] = {name: int(fact.value) for name, fact in counts.items() if fact}
-        if self.memory_fraction:
-            figures["memory_fraction"] = self.memory_fraction.value
+        facts = {name: getattr(self, name) for name in _ON_START}
+        figures: dict[str, float] = {name: fact.value for name, fact in facts.items() if fact}
+        figures |= {name: int(figures[name]) for name in _COUNTS if name in figures}
+        if self.graph_prompts is not None:
+            figures["graph_prompts"] = self.graph_prompts
         outside = self.outside_gib.value * GIBI if self.outside_gib else 0.0
         return ServerDefaults(below, self.named, figures, outside)
 
@@ -276,6 +282,8 @@ class EngineRecord(BaseModel):
     launch_us: Fact | None = None
     prompt_launch_us: Fact | None = None
     graph_tokens: Fact | None = None
+    graph_multiple: Fact | None = None
+    graph_prompts: bool = False
     moe_floor_us: Fact | None = None
     expert_us: Fact | None = None
     compute_efficiency: Fact | None = None

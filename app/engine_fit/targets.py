@@ -18,11 +18,12 @@ from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
 from genz_core.calibration.engine_calibration import moved
 from genz_core.calibration.operator_calibration import TOLERANCE
-from genz_core.deployment import bulk_format
+from genz_core.deployment import GRAPHS, bulk_format, with_defaults
 from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
 from genz_core.systems import System
 from genz_core.types import Array, Mask
 from hardware_db.engine_files import prior_engine
+from hardware_db.engine_versions import Version
 
 #: Function (deployment, its rows, its engine) -> the engine used to price the rows.
 Under = Callable[[Resolved, Sequence[int], EngineProfile], EngineProfile]
@@ -103,10 +104,11 @@ class EngineFitData:
     def _price(
         self, resolved: Resolved, rows: Sequence[int], engine: EngineProfile
     ) -> dict[int, points_file.Row]:
-        """The priced rows by index; without launches where the version has none."""
+        """The priced rows by index, with the launches and captured graphs of the version."""
         if not resolved.engine.prompt_launch_s:
             engine = replace(engine, prompt_launch_s=0.0)
         engine = replace(engine, score_bytes=resolved.engine.score_bytes)
+        engine = with_defaults(engine, resolved.engine, GRAPHS)
         under = replace(resolved, engine=engine)
         priced = points_file.price_group(under, [self.rows[at] for at in rows])
         return dict(zip(rows, priced, strict=True))
@@ -202,8 +204,9 @@ def _add_newest(data: EngineFitData) -> None:
 
 
 def _is_release(name: str) -> bool:
+    """Whether a version is a release; a month is none, though Python reads "2025-10" as one."""
     try:
-        return bool(PythonVersion(name))
+        return bool(PythonVersion(name)) and not Version.of(name).month
     except InvalidVersion:
         return False
 

@@ -26,7 +26,7 @@ from app.scenario.known_systems import find_system
 from app.scenario.rents import rent_of
 from genz_core import EngineProfile, Estimate, System, Workload
 from genz_core.common.memo import ByIdentity
-from genz_core.deployment import as_server, deploy
+from genz_core.deployment import OF_STEPS, as_server, deploy
 from genz_core.errors import InvalidValue
 from genz_core.graphs import Model
 from genz_core.models.model_kinds import prompt_tokens
@@ -208,7 +208,7 @@ def moved(resolved: Resolved, system: System) -> Resolved:
         return replace(resolved, system=system)
     names = {name for start in profile.on_start for name in start.on(system.memory_bytes)}
     if question.kind == "batch":
-        names &= {"chunk_tokens"}  # the others are those of a server
+        names &= OF_STEPS  # the others are those of a server
     engine = replace(resolved.engine, **{name: getattr(server, name) for name in names})
     return replace(resolved, system=system, engine=told(engine, question, system))
 

@@ -120,11 +120,12 @@ class Phase:
         operators = weighted_sum(self.plan.runs, expected)
         wait = np.maximum(least - operators, 0.0)
         host = self._mean(hosts)[0]
-        if reads:
+        if reads or engine.launches_decodes:
             launched = reduce(np.add, (weight for _, weight in self.nodes))
             launched = launched * launches(self.plan.graph, self.plan.runs)
             tokens = reduce(np.maximum, (g.of_rank(split.dp) * g.new_tokens for g, _ in self.nodes))
-            host = host + engine.launching_s(launched, operators, tokens)
+            captured = engine.captured_tokens(1.0 + self.nodes[0][0].drafted)
+            host = host + engine.launching_s(launched, operators, tokens, reads, captured)
         return SymbolicStep(expected, stage, wait, least, host, operators)
 
     def _mean(self, at_nodes: list[list[Any]]) -> list[Any]:

@@ -166,12 +166,14 @@ def launching_s(
     weights: [nodes, lanes].  launched: operators that the host launches in a node.  operators_s:
     time of those of all nodes, [lanes].
     """
-    reads = np.max(lanes.new, axis=0) > 1.0 + lanes.drafted
-    if not engine.prompt_launch_s or not reads.any():
+    query = 1.0 + lanes.drafted
+    reads = np.max(lanes.new, axis=0) > query
+    if not engine.launches_decodes and not reads.any():
         return 0.0
     tokens = np.max(lanes.of_rank() * lanes.new, axis=0)
-    waits = engine.launching_s(weights.sum(axis=0) * launched, operators_s, tokens)
-    return np.where(reads, waits, 0.0)
+    launched = weights.sum(axis=0) * launched
+    captured = engine.captured_tokens(query)
+    return np.asarray(engine.launching_s(launched, operators_s, tokens, reads, captured))
 
 
 def operator_columns(

@@ -173,6 +173,11 @@ def speculative_model(model: Model, speculation: Speculation) -> SpeculativeMode
     return _MODELS.get(lambda: SpeculativeModel(model, speculation), model, speculation)
 
 
+def query_tokens(model: Model) -> int:
+    """New tokens of a decoding sequence in a step: one, plus those of a draft that it verifies."""
+    return 1 + (model.speculation.draft_tokens if isinstance(model, SpeculativeModel) else 0)
+
+
 def steps_per_token(model: Model, osl: Num) -> Array:
     """Mean decode steps per token of an output of `osl` tokens; less than one with drafts.
 

@@ -28,6 +28,7 @@ def kinds(served: ServedLoads, chosen: Places, admitted: Array) -> Kinds:
 
 def _numbers(served: ServedLoads, chosen: Places, admitted: Array) -> Iterator[Array]:
     yield admitted
+    yield served.captured(chosen)
     for name in ("max_num_batched_tokens", "length_ratio", "stream_interval", "recv_interval",
                  "batch_wait", "waves"):  # fmt: skip
         yield served.chosen(getattr(served.traffic, name), chosen)
@@ -48,7 +49,8 @@ def batching(served: ServedLoads, chosen: Places, stages: int, admitted: Array) 
     share = np.minimum(admitted, 1.0)
     sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches, share)
     split = split_of(served.parallelism, {**numbers, "pp": float(stages)})
-    times = StepTimes.of(served.model, served.system, split, engine, sizes)
+    captured = served.captured(chosen)
+    times = StepTimes.of(served.model, served.system, split, engine, sizes, captured)
     times = replace(times, spilled=spilled(served, chosen, stages, admitted))
     together = np.maximum(admitted * times.ranks, 1.0)
     closed = served.traffic.rate_per_s is None

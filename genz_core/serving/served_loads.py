@@ -13,7 +13,7 @@ from genz_core.capacity.memory import Memory
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Model
-from genz_core.models.speculative import steps_per_token
+from genz_core.models.speculative import query_tokens, steps_per_token
 from genz_core.serving.kv_capacity import sequences_that_fit, usual_tokens
 from genz_core.serving.load_checks import longest_lengths, real_lengths
 from genz_core.serving.traffic import Traffic
@@ -139,6 +139,13 @@ class ServedLoads:
         gaps = (osl - 1.0) * steps_per_token(self.model, osl)
         each = running_beside(budget, longest, ratio, gaps, most / lanes, engine.ahead_steps)
         return each * lanes
+
+    def captured(self, chosen: Places) -> Array:
+        """Most tokens of a captured step, for the chosen loads; see
+        `genz_core.engine.EngineProfile.captured_tokens`.
+        """
+        told = self.chosen(self.traffic.max_num_seqs, chosen)
+        return np.asarray(self.engine.captured_tokens(query_tokens(self.model), told))
 
     def budget(self, chosen: Places) -> Array:
         """Token budget of a step, for the chosen loads."""

@@ -76,7 +76,8 @@ class StepTimes:
 
     model: device time of the target model.  drafting: drafts, on the last stage.  engine: its host
     times.  spilled: traffic with the host's memory.  prompts: measured over priced time that
-    prompts add to a step, [configs] or one for all.
+    prompts add to a step, [configs] or one for all.  captured: most tokens of a step that replays a
+    graph, likewise; beyond: whether any step that only decodes has more.
     """
 
     model: ModelTimes
@@ -84,6 +85,8 @@ class StepTimes:
     engine: EngineProfile
     spilled: Spilled | None = None
     prompts: Num = 1.0
+    captured: Num = np.inf
+    beyond: bool = False
 
     @classmethod
     def of(
@@ -93,14 +96,23 @@ class StepTimes:
         parallelism: Parallelism,
         engine: EngineProfile,
         sizes: Sizes,
+        captured: Num = np.inf,
     ) -> StepTimes:
         """Price a model, its drafts with a `SpeculativeModel`; see `ModelTimes.of`.
+
+        captured: most tokens of a captured step, a number or [configs].
 
         Raises:
             MissingSpec: the system states no peak or link that an operator needs.
         """
-        deployed = deploy(model, system, engine)
-        engine = deployed.engine
+        priced = cls._priced(deploy(model, system, engine), parallelism, sizes)
+        tokens = sizes.decodes * priced.model.query.tokens
+        beyond = bool(priced.engine.prompt_launch_s) and bool(np.any(tokens > captured))
+        return replace(priced, captured=captured, beyond=beyond)
+
+    @classmethod
+    def _priced(cls, deployed: Deployment, parallelism: Parallelism, sizes: Sizes) -> StepTimes:
+        system, engine = deployed.system, deployed.engine
         if not isinstance(deployed.model, SpeculativeModel):
             many = sizes.branches
             query = QueryTokens(many, 0, many, many)
@@ -123,9 +135,18 @@ class StepTimes:
         """A selection of the configurations."""
         drafting = self.drafting.picked(chosen) if self.drafting else None
         spilled = self.spilled.picked(chosen) if self.spilled else None
-        prompts = self.prompts if np.ndim(self.prompts) == 0 else np.asarray(self.prompts)[chosen]
-        model = self.model.picked(chosen)
-        return replace(self, model=model, drafting=drafting, spilled=spilled, prompts=prompts)
+        prompts, captured = (
+            number if np.ndim(number) == 0 else np.asarray(number)[chosen]
+            for number in (self.prompts, self.captured)
+        )
+        return replace(
+            self,
+            model=self.model.picked(chosen),
+            drafting=drafting,
+            spilled=spilled,
+            prompts=prompts,
+            captured=captured,
+        )
 
     def with_share(self, share: Array) -> StepTimes:
         """The times if this share of the ranks has requests, [configs]."""
@@ -143,8 +164,9 @@ class StepTimes:
 
     def graph_room(self, decodes: Array) -> Array | None:
         """Prompt tokens that a graph holds beside these decodes; None if no graph holds any."""
-        most = self.engine.graph_tokens if self.engine.prompt_launch_s else 0.0
-        return most - decodes * self.model.query.tokens if most else None
+        if not (self.engine.prompt_launch_s and self.engine.graph_prompts):
+            return None
+        return np.asarray(self.captured - decodes * self.model.query.tokens)
 
     @property
     def sizes(self) -> Sizes:
@@ -170,7 +192,7 @@ class StepTimes:
         if self.engine.prompt_launch_s:
             device = device + self._launching_s(device, decodes, tokens, launched)
         if self._prompts_scaled:
-            plain = self._device_s(decodes)
+            plain = self._plain_s(decodes)
             device = plain + self.prompts * (device - plain)
         if self.spilled:
             device = device + self.spilled(decodes, tokens, elsewhere)
@@ -180,7 +202,7 @@ class StepTimes:
 
     def of_decodes(self, decodes: Array) -> tuple[Array, Array]:
         """The same for a step without prompts."""
-        device = self._device_s(decodes)
+        device = self._plain_s(decodes)
         if self.spilled:
             none = np.zeros_like(decodes)
             device = device + self.spilled(decodes, none, none)
@@ -203,18 +225,27 @@ class StepTimes:
         return device.sum(0) + host, np.maximum(device.max(0), host)
 
     def _launching_s(
-        self, device: Array, decodes: Array, tokens: Array, share: Array | None
+        self, device: Array, decodes: Array, tokens: Array, share: Array | None = None
     ) -> Array:
-        """Time for which every stage waits for the launches of a step with prompts [s], [stages,
-        ..., configs].  share: of the steps that replay no graph.
+        """Time for which every stage waits for the launches of a step [s], [stages, ..., configs].
+
+        share: of the steps with prompts that replay no graph.
         """
-        operators = beside_stages(self.model.launched, tokens)
+        operators, engine = beside_stages(self.model.launched, decodes), self.engine
         if share is None:
             every = decodes * self.model.query.tokens + tokens
-            waits = self.engine.launching_s(operators, device, every)
-        else:
-            waits = share * self.engine.launching_s(operators, device, np.inf)
-        return np.where(tokens > 0, waits, 0.0)
+            waits = engine.launching_s(operators, device, every, tokens > 0, self.captured)
+            return np.asarray(waits)
+        waits = share * engine.launching_s(operators, device, np.inf, True, self.captured)
+        plain = self._launching_s(device, decodes, np.zeros_like(tokens)) if self.beyond else 0.0
+        return np.where(tokens > 0, waits, plain)
+
+    def _plain_s(self, decodes: Array) -> Array:
+        """Time of every stage of a step without prompts [s], [stages, ..., configs]."""
+        device = self._device_s(decodes)
+        if not self.beyond:
+            return device
+        return device + self._launching_s(device, decodes, np.zeros_like(decodes))
 
     def _device_s(
         self, decodes: Array, tokens: Array | None = None, elsewhere: Array | None = None

@@ -18,7 +18,7 @@ from genz_core.steps.placed_graph import launches, of_busiest_rank, slowest_stag
 from genz_core.steps.shared_kernels import share_kernels
 from genz_core.steps.step_estimate import Figures, Laid, StepEstimate
 from genz_core.systems import System
-from genz_core.types import DEGREES, Array, Parallelism, Step
+from genz_core.types import DEGREES, Array, Num, Parallelism, Step
 from genz_core.validity import length, spread, stack
 
 
@@ -53,12 +53,15 @@ def price(
     stages = spread(np.asarray(parallelism.pp, dtype=float), size)
     # Each attention rank has a scheduler and a host of its own, and the fullest is waited for.
     sequences = sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
-    host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * sequences
+    host: Num = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * sequences
     reads = reduce(np.logical_or, (~g.generates for g in step.groups))
-    if alone and np.any(reads):
+    if alone and (engine.launches_decodes or np.any(reads)):
         tokens = sum(g.of_rank(parallelism.dp) * g.new_tokens for g in step.groups)
-        waits = engine.launching_s(launches(graph, runs), runs @ expected, tokens)
-        host = host + np.where(reads, waits, 0.0)
+        captured = engine.captured_tokens(
+            1.0 + reduce(np.maximum, (g.drafted for g in step.groups))
+        )
+        launched = launches(graph, runs)
+        host = host + engine.launching_s(launched, runs @ expected, tokens, reads, captured)
     flops = stack((op.flops for op in graph.ops), size)
     moved = stack((op.memory_bytes for op in graph.ops), size)
     figures = (compute, memory, communication, flops, moved)

@@ -1,4 +1,4 @@
-"""Steps with prompts are launched operator by operator; steps that only decode are graphs."""
+"""Steps that replay no captured graph are launched operator by operator."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
+from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.serving import Traffic, serve
 from genz_core.serving.simulation import Requests, simulate
@@ -19,7 +20,7 @@ from genz_core.serving.simulation.step_tables import StepTables
 from genz_core.types import Parallelism, Workload
 
 CAPTURED = EngineProfile("captured")
-LAUNCHED = replace(CAPTURED, prompt_launch_s=60e-6, graph_tokens=100)
+LAUNCHED = replace(CAPTURED, prompt_launch_s=60e-6, graph_tokens=100, graph_prompts=True)
 EIGHT = Parallelism(tp=8)
 
 
@@ -90,6 +91,62 @@ def test_short_prompts_are_launched_where_several_share_a_step(small, h100):
     assert served.ttft_s[0] > 1.4 * captured.ttft_s[0]
 
 
+def decoded(model, system, engine, sequences, split=EIGHT):
+    load = Workload(np.asarray(sequences), 16.0, 16.0)
+    return genz_core.estimate(model, system, load, split, engine)
+
+
+def test_a_decode_step_beyond_the_largest_graph_takes_as_long_as_its_launches(small, h100):
+    """292 operators, as of a prompt."""
+    plain, launched = (
+        decoded(small, h100, engine, [96.0, 100.0, 101.0, 200.0]) for engine in (CAPTURED, LAUNCHED)
+    )
+    host = LAUNCHED.host_step_s + LAUNCHED.host_sequence_s * np.array([101.0, 200.0])
+    assert launched.tpot_s[:2] == pytest.approx(plain.tpot_s[:2])
+    assert launched.tpot_s[2:] == pytest.approx(292 * LAUNCHED.prompt_launch_s + host, rel=0.01)
+
+
+def test_a_long_decode_step_hides_its_launches(small, h100):
+    load = Workload(np.array([200.0, 200.0]), 20_000.0, 16.0)
+    plain, launched = (
+        genz_core.estimate(small, h100, load, EIGHT, engine) for engine in (CAPTURED, LAUNCHED)
+    )
+    assert launched.tpot_s == pytest.approx(plain.tpot_s)
+
+
+@pytest.mark.parametrize("sequences", [90, 101, 200])
+@pytest.mark.parametrize("split", [EIGHT, Parallelism(tp=4, pp=2)])
+def test_one_at_a_time_in_arrays_served_and_simulated_a_decode_waits_alike(
+    small, h100, sequences, split
+):
+    stages = split.pp
+    alone = decoded(small, h100, LAUNCHED, float(sequences), split).tpot_s[0]
+    arrays = decoded(small, h100, LAUNCHED, np.array([float(sequences), 90.0]), split).tpot_s[0]
+    load = Traffic(16.0, 16.0, float(sequences))
+    served = serve(small, h100, load, split, LAUNCHED).decode_step_s[0]
+    assert arrays == pytest.approx(alone)
+    assert served == pytest.approx(alone, rel=1e-3)
+    if stages == 1:
+        tables = StepTables.of(small, h100, split, LAUNCHED)
+        simulated, _ = tables([RankWork(sequences, sequences * 24, [])])
+        assert simulated == pytest.approx(alone, rel=1e-2)
+
+
+def test_served_and_simulated_answers_wait_for_launches_alike(small, h100):
+    """150 users: more than the largest graph holds."""
+    isl, osl, users, count = 16, 200, 150, 1500
+    draws = np.random.default_rng(0)
+    lengths = (draws.integers(round(0.8 * most), most + 1, count) for most in (isl, osl))
+    requests = Requests(np.zeros(count), *lengths)
+    traffic = Traffic(float(isl), float(osl), float(users), length_ratio=0.8)
+    served, captured = (serve(small, h100, traffic, EIGHT, by) for by in (LAUNCHED, CAPTURED))
+    simulated = simulate(
+        small, h100, requests, EIGHT, LAUNCHED, concurrency=users, counted=range(300, 1200)
+    ).summary()
+    assert served.tpot_s[0] == pytest.approx(simulated["tpot_mean_s"], rel=0.05)
+    assert served.tpot_s[0] > 2.0 * captured.tpot_s[0]
+
+
 def test_every_stage_of_a_pipeline_launches_its_own(small, h100):
     split = Parallelism(tp=4, pp=2)
     whole = estimated(small, h100, LAUNCHED, 300.0, EIGHT).ttft_s[0]
@@ -127,3 +184,36 @@ def test_a_prompt_on_one_of_several_ranks_is_read_as_a_static_batch_of_one(split
 def test_releases_that_ran_compiled_engines_launch_nothing():
     before, after = (hardware_db.load_engine(f"trtllm {version}") for version in ("0.9", "1.0"))
     assert before.prompt_launch_s == 0.0 < after.prompt_launch_s
+
+
+@pytest.mark.parametrize(
+    ("version", "system", "sequences", "query", "tokens", "prompts"),
+    [
+        ("0.6", "h100-sxm5-80gb", 0, 1, 256, False),
+        ("0.9", "h100-sxm5-80gb", 8, 1, 512, True),
+        ("0.10", "h100-sxm5-80gb", 8, 1, 16, True),
+        ("0.19", "h100-sxm5-80gb", 8, 4, 64, True),
+        ("0.19", "h100-sxm5-80gb", 0, 1, 512, True),
+        ("0.27", "b200-sxm-180gb", 0, 1, 512, True),
+        ("0.28", "b200-sxm-180gb", 0, 1, 1024, True),
+        ("0.28", "b200-sxm-180gb", 400, 1, 800, True),
+        ("", "gb200-nvl72", 0, 1, 1024, True),
+        ("", "h100-sxm5-80gb", 0, 1, 512, True),
+        ("", "rtx-4090", 0, 1, 512, True),
+    ],
+)  # fmt: skip
+def test_a_release_of_vllm_captures_what_its_source_says(
+    small, version, system, sequences, query, tokens, prompts
+):
+    """`_set_cudagraph_sizes` of vllm/config/vllm.py and what came before it, by hand."""
+    engine = hardware_db.load_engine("vllm", version)
+    engine = deploy(small, hardware_db.load(system), engine).engine
+    assert engine.captured_tokens(query, sequences) == tokens
+    assert engine.graph_prompts == prompts
+
+
+@pytest.mark.parametrize("name", ["sglang", "trtllm", "generic"])
+def test_without_a_modelled_limit_no_decode_step_waits_for_launches(small, h100, name):
+    engine = deploy(small, h100, hardware_db.load_engine(name)).engine
+    assert not engine.launches_decodes
+    assert engine.captured_tokens() == np.inf

@@ -13,7 +13,7 @@ from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile, cuts_prompts
 from genz_core.errors import InvalidValue, OutOfMemory
 from genz_core.graphs import Model
-from genz_core.models.speculative import SpeculativeModel
+from genz_core.models.speculative import query_tokens
 from genz_core.serving.cache_tiers import CacheTier, Writes, blocks_of
 from genz_core.serving.kv_capacity import usual_tokens
 from genz_core.serving.options import Options
@@ -99,8 +99,7 @@ class Site:
     @property
     def query(self) -> int:
         """Tokens of a decoding sequence per step: one, plus those of a draft that it verifies."""
-        model = self.model
-        return 1 + (model.speculation.draft_tokens if isinstance(model, SpeculativeModel) else 0)
+        return query_tokens(self.model)
 
     @property
     def coupled(self) -> bool:
@@ -279,7 +278,7 @@ def _tables(
     fit = layout.capacity / max(layout.prompt_bytes(float(lengths.min())), 1e-9)
     most = min(getattr(scheduler, "sequences", 4096), fit, len(requests), open_requests or np.inf)
     budget = getattr(scheduler, "budget", 0) or most * float(requests.input_tokens.max())
-    return StepTables.of(
+    tables = StepTables.of(
         site.model,
         site.system,
         site.parallelism,
@@ -290,3 +289,4 @@ def _tables(
             context=float(lengths.max()),
         ),
     )
+    return tables.admitting(getattr(scheduler, "sequences", 0))

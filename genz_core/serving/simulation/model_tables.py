@@ -156,7 +156,7 @@ class ModelTables:
     alone: of the first stage, see `_Stage`.
     """
 
-    __slots__ = ("_launches", "_query_sampled", "_query_tokens", "_stages", "alone")
+    __slots__ = ("_launches", "_query_sampled", "_stages", "alone", "query_tokens")
 
     def __init__(
         self, stages: Sequence[_Stage], query: QueryTokens, launches: Sequence[float]
@@ -164,7 +164,7 @@ class ModelTables:
         self._stages = stages
         self._launches = launches
         self.alone = stages[0].alone
-        self._query_tokens, self._query_sampled = query.tokens, query.sampled
+        self.query_tokens, self._query_sampled = query.tokens, query.sampled
 
     @classmethod
     def of(
@@ -244,24 +244,19 @@ class ModelTables:
 
     def products_s(self, decodes: int) -> float:
         """Seconds of the first stage that the contexts of decoding sequences do not change."""
-        tokens = decodes * self._query_tokens
+        tokens = decodes * self.query_tokens
         return self._stages[0].products_s(tokens, float(tokens), decodes * self._query_sampled)
 
     def launched(
-        self,
-        device: Sequence[float],
-        ranks: Sequence[RankWork],
-        launch_s: float,
-        graph_tokens: float,
+        self, device: Sequence[float], ranks: Sequence[RankWork], launch_s: float, captured: float
     ) -> list[float]:
-        """Time of every stage of a step with prompts [s], at least that of its launches; see
-        `genz_core.engine.EngineProfile.launching_s`.
+        """Time of every stage of a step [s], at least that of its launches if it has more tokens
+        than a captured one; see `genz_core.engine.EngineProfile.launching_s`.
         """
         most = max(
-            rank.decodes * self._query_tokens + sum(new for new, _ in rank.prompts)
-            for rank in ranks
+            rank.decodes * self.query_tokens + sum(new for new, _ in rank.prompts) for rank in ranks
         )
-        if most <= graph_tokens:
+        if most <= captured:
             return list(device)
         return [max(s, n * launch_s) for s, n in zip(device, self._launches, strict=True)]
 
@@ -269,7 +264,7 @@ class ModelTables:
         """Device time of every stage [s]; ranks in lock-step wait for the slowest."""
         most = rows = together = 0
         for decodes, _, prompts in ranks:
-            tokens, sampled = decodes * self._query_tokens, decodes * self._query_sampled
+            tokens, sampled = decodes * self.query_tokens, decodes * self._query_sampled
             for new, _ in prompts:
                 tokens += new
                 sampled += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from genz_core.common.memo import ByIdentity
@@ -63,11 +65,30 @@ class StepTables:
         self._drafting = drafting
         self._step_s = engine.host_step_s + engine.sampling_s
         self._sequence_s = engine.host_sequence_s
-        self._launch_s, self._graph_tokens = engine.prompt_launch_s, engine.graph_tokens
+        self._engine, self._launch_s = engine, engine.prompt_launch_s
         self._plain = drafting is None and target.stages == 1
         self._contexts = target.alone.columns
-        # of one rank that decodes, by its sequences: seconds of products, by context, and of host
-        self._decoding: dict[int, tuple[float, list[float], float]] = {}
+        self._capture(float(engine.captured_tokens(target.query_tokens)))
+
+    def _capture(self, captured: float) -> None:
+        """Set the most tokens of a captured step."""
+        self._captured = captured
+        # of a step that only decodes and of one with prompts
+        self._replayed = [float(self._engine.replayed_tokens(captured, n)) for n in (False, True)]
+        # of one rank that decodes, by its sequences: seconds of products, by context, of host, and
+        # of launches
+        self._decoding: dict[int, tuple[float, list[float], float, float]] = {}
+
+    def admitting(self, sequences: int) -> StepTables:
+        """The tables for a server with at most `sequences` in a step of a rank, on which its
+        captured graphs depend; 0 for the engine's default.
+        """
+        captured = float(self._engine.captured_tokens(self._target.query_tokens, sequences))
+        if captured == self._captured:
+            return self
+        tables = copy(self)
+        tables._capture(captured)
+        return tables
 
     @classmethod
     def of(
@@ -97,8 +118,9 @@ class StepTables:
         device = self._target.times(ranks)
         if self._drafting:
             device[-1] += self._drafting.seconds(ranks)
-        if self._launch_s and any(rank.prompts for rank in ranks):
-            device = self._target.launched(device, ranks, self._launch_s, self._graph_tokens)
+        replayed = self._replayed[any(rank.prompts for rank in ranks)]
+        if self._launch_s and replayed < math.inf:
+            device = self._target.launched(device, ranks, self._launch_s, replayed)
         sequences = 0
         for decodes, _, prompts in ranks:
             running = decodes + len(prompts)
@@ -115,10 +137,13 @@ class StepTables:
         parts = self._decoding.get(decodes)
         if parts is None:
             target, host = self._target, self._step_s + self._sequence_s * decodes
-            parts = target.products_s(decodes), target.alone.line(decodes), host
+            alone = [RankWork(decodes, 0, [])]
+            least = target.launched([0.0], alone, self._launch_s, self._captured)[0]
+            parts = target.products_s(decodes), target.alone.line(decodes), host, least
             self._decoding[decodes] = parts
-        products, by_context, host = parts
-        return products + between(self._contexts, by_context, tokens / decodes) + host
+        products, by_context, host, least = parts
+        device = products + between(self._contexts, by_context, tokens / decodes)
+        return (device if device > least else least) + host
 
 
 _TABLES: ByIdentity[StepTables] = ByIdentity(16)
