@@ -2,8 +2,6 @@
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.answers.table import TableFormat, render
+from app.simulation.executor import Where, outcomes
 from genz_core.common.progress import Cancel, Cancelled
 from hardware_db import tables
 from hardware_db.tables import TableFolder
@@ -36,16 +35,13 @@ def over_processes(
     Raises:
         Cancelled: `cancelled` returned True before the last case.
     """
-    found: list[Row] = []
-    with ProcessPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
-        for row in pool.map(price, cases) if pool else map(price, cases):
-            found.append(row)
-            progress(len(found), len(cases))
-            if cancelled() and len(found) < len(cases):
-                if pool:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                raise Cancelled(f"{len(found)} of {len(cases)} {what}")
-    return found
+    pieces, found = {at: (case,) for at, case in enumerate(cases)}, dict[int, Row]()
+    for at, row in outcomes(price, pieces, Where(workers), cancelled):
+        found[at] = row
+        progress(len(found), len(cases))
+    if len(found) < len(cases):
+        raise Cancelled(f"{len(found)} of {len(cases)} {what}")
+    return [found[at] for at in range(len(cases))]
 
 
 def grouped(rows: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[tuple[Row, list[Any]]]:

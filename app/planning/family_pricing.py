@@ -7,7 +7,7 @@ again.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,11 @@ def priced(
     earlier = {} if kept is None else {at: _read(kept, at) for at in range(len(every))}
     found = {at: one for at, one in earlier.items() if one is not None}
     left = [at for at in range(len(every)) if at not in found]
-    for at, one in _outcomes(query, every, left, where, cancelled, key):
+    if where.here(len(left)):
+        done = outcomes(price_family, {at: (every[at], query) for at in left}, where, cancelled)
+    else:
+        done = outcomes(_price_number, {at: (query, key, at) for at in left}, where, cancelled)
+    for at, one in done:
         found[at] = one
         if kept is not None:
             _write(kept, at, one)
@@ -89,24 +93,6 @@ def priced(
     if len(found) < len(every):
         raise Cancelled(str(every[next(at for at in left if at not in found)]))
     return [found[at] for at in range(len(every))]
-
-
-def _outcomes(
-    query: Query,
-    every: Sequence[Family],
-    left: Sequence[int],
-    where: Where,
-    cancelled: Cancel,
-    key: str,
-) -> Iterator[tuple[int, Priced]]:
-    """The remaining families as they are priced; none after a cancellation."""
-    if not where.here(len(left)):
-        yield from outcomes(_price_number, {at: (query, key, at) for at in left}, where, cancelled)
-        return
-    for at in left:
-        if cancelled():
-            return
-        yield at, price_family(every[at], query)
 
 
 def price_family(family: Family, query: Query) -> Priced:

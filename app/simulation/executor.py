@@ -63,13 +63,20 @@ def outcomes(
 ) -> Generator[tuple[int, Result], None, None]:
     """Results of pieces of work with their numbers, as they complete; none after a cancellation.
 
-    work: a module-level function.  pieces: its arguments by the number of the piece.
+    work: a module-level function, unless this process computes alone.  pieces: its arguments by
+    the number of the piece.
 
     Raises:
         InvalidValue: Dask is not installed.
         MeasurementError: a process, the scheduler or every worker that took a piece died; or no
             scheduler answers.
     """
+    if where.here(len(pieces)):
+        for at, arguments in pieces.items():
+            if cancelled():
+                return
+            yield at, work(*arguments)
+        return
     with _executor(where.processes(len(pieces)), where.cluster) as pool:
         futures = {pool.submit(work, *arguments): at for at, arguments in pieces.items()}
         try:
