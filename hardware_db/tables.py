@@ -33,9 +33,10 @@ def read_rows(folder_name: TableFolder, name: str) -> tuple[dict[str, str], ...]
     path = folder(folder_name) / f"{name}.csv"
     if not path.is_file():
         return ()
-    read = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    columns, *rows = csv.reader(io.StringIO(path.read_text(encoding="utf-8")))
     same: dict[str, str] = {}
-    return tuple({column: same.setdefault(text, text) for column, text in r.items()} for r in read)
+    each = (map(same.setdefault, row, row) for row in rows)
+    return tuple(dict(zip(columns, texts, strict=True)) for texts in each)
 
 
 #: `read_rows`, kept.

@@ -38,12 +38,12 @@ class ShippedModel:
 
     def config(self) -> dict[str, Any]:
         """The parsed config.json, without the registry's own keys."""
-        raw = json.loads(self.path.read_text(encoding="utf-8"))
+        raw = json.loads(self.path.read_bytes())
         return {key: value for key, value in raw.items() if not key.startswith("_")}
 
 
 def _shipped_model(path: Path) -> ShippedModel:
-    raw = json.loads(path.read_text(encoding="utf-8"))
+    raw = json.loads(path.read_bytes())
     text = raw.get("text_config") or {}
     return ShippedModel(
         id=raw["_id"],
