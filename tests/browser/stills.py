@@ -99,6 +99,9 @@ def main() -> None:
             first.set_default_timeout(180_000)
             first.goto(server.url)
             first.wait_for_selector(SETTLED)
+            first.get_by_role("button", name="Show me: Predict").click()
+            first.get_by_text("TTFT measured").first.wait_for()
+            first.wait_for_selector(SETTLED)
             Camera(first).take("overview")
             rows = [walked(browser, server.url, j) for j in JOURNEYS if j.name in chosen]
             browser.close()
