@@ -199,7 +199,7 @@ def _with_step(engine: EngineProfile, system: System) -> EngineProfile:
 
 
 #: Figures of a profile on the steps that its server captures.
-GRAPHS = ("graph_tokens", "graph_multiple", "graph_prompts")
+GRAPHS = ("graph_tokens", "graph_multiple", "graph_prompts", "graph_option")
 #: Defaults of a server that also apply to static batches; the others apply to servers only.
 OF_STEPS = frozenset({"chunk_tokens", *GRAPHS})
 

@@ -128,14 +128,14 @@ class ServerDefaults:
 
     below_bytes: float
     named: tuple[str, ...]
-    figures: Mapping[str, float]
+    figures: Mapping[str, float | str]
     outside_bytes: float = 0.0
 
     def holds(self, slug: str, memory_bytes: float) -> bool:
         """Whether the defaults apply to a device."""
         return memory_bytes < self.below_bytes or any(part in slug for part in self.named)
 
-    def on(self, memory_bytes: float) -> dict[str, float]:
+    def on(self, memory_bytes: float) -> dict[str, float | str]:
         """{field of `EngineProfile`: value} on a device with this memory."""
         share = {"memory_fraction": max(1.0 - self.outside_bytes / memory_bytes, 0.0)}
         return {**self.figures, **(share if self.outside_bytes else {})}
@@ -180,7 +180,8 @@ class EngineProfile:
     hidden while the device works; see `launching_s`.
     graph_tokens: most tokens of a captured step, infinite where no limit is modelled.
     graph_multiple: likewise over the tokens of the most sequences that decode in a step, see
-    `captured_tokens`.  graph_prompts: steps with prompts are captured, too.
+    `captured_tokens`.  graph_prompts: steps with prompts are captured, too.  graph_option: of its
+    server that raises the limit, "" where there is none.
     thin_products: matrix products with few rows have special kernels in every format.
     compute_efficiency, memory_efficiency: rates of its kernels over those of the kernels that the
     system's latency profile was fitted to.  These and the three below are relative to the profile,
@@ -264,6 +265,7 @@ class EngineProfile:
     graph_tokens: float = math.inf
     graph_multiple: float = math.inf
     graph_prompts: bool = False
+    graph_option: str = ""
     thin_products: bool = False
     compute_efficiency: float = 1.0
     memory_efficiency: float = 1.0

@@ -68,7 +68,7 @@ _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
 _ON_START = ("chunk_tokens", "max_sequences", "memory_fraction", "graph_tokens", "graph_multiple")
 _POLICIES = (
     "versions", "all_reduce", "scheduler", "mixed_steps", "shared_beside", "thin_products",
-    "products", "kv_cache", "graph_prompts",
+    "products", "kv_cache", "graph_prompts", "graph_option",
 )  # fmt: skip
 
 
@@ -129,6 +129,7 @@ class OnStart(BaseModel):
     graph_tokens: Fact | None = None
     graph_multiple: Fact | None = None
     graph_prompts: bool | None = None
+    graph_option: str | None = None
     outside_gib: Fact | None = None
 
     def holds(self, version: str) -> bool:
@@ -140,10 +141,10 @@ class OnStart(BaseModel):
         everywhere = self.below_gib is None and not self.named
         below = math.inf if everywhere else (self.below_gib or 0.0) * GIBI
         facts = {name: getattr(self, name) for name in _ON_START}
-        figures: dict[str, float] = {name: fact.value for name, fact in facts.items() if fact}
+        figures: dict[str, float | str] = {n: fact.value for n, fact in facts.items() if fact}
         figures |= {name: int(figures[name]) for name in _COUNTS if name in figures}
-        if self.graph_prompts is not None:
-            figures["graph_prompts"] = self.graph_prompts
+        told = {name: getattr(self, name) for name in ("graph_prompts", "graph_option")}
+        figures |= {name: value for name, value in told.items() if value is not None}
         outside = self.outside_gib.value * GIBI if self.outside_gib else 0.0
         return ServerDefaults(below, self.named, figures, outside)
 
@@ -284,6 +285,7 @@ class EngineRecord(BaseModel):
     graph_tokens: Fact | None = None
     graph_multiple: Fact | None = None
     graph_prompts: bool = False
+    graph_option: str = ""
     moe_floor_us: Fact | None = None
     expert_us: Fact | None = None
     compute_efficiency: Fact | None = None

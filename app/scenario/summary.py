@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from app.answers.table import Table, later
 from app.question import comparison
 from app.question.evidence import Evidence
 from app.scenario import intervals, operator_intervals
+from app.scenario.captured_steps import beyond_graphs
 from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
@@ -104,9 +106,11 @@ def messages(
     said = "; ".join(filter(None, (intervals.unmeasured_kind(resolved.system), *notes)))
     size = len(result.status)
     found, reasons = of.messages(size), dict(result.messages)
+    limits = [beyond_graphs(resolved, result)]
     if isinstance(result, Estimate):
-        for at, limit in above_a_server(result).items():
-            reasons[at] = "; ".join(filter(None, (reasons.get(at, ""), limit)))
+        limits.append(above_a_server(result))
+    for at, limit in chain.from_iterable(found.items() for found in limits):
+        reasons[at] = "; ".join(filter(None, (reasons.get(at, ""), limit)))
     unread = meaningless_in_rows(resolved, result.parallelism, size)
     joined = cache(lambda *texts: "; ".join(filter(None, texts)))  # few rows differ
     for at in reasons if unread is None and not said else range(size):
