@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import Any
@@ -71,6 +71,11 @@ class Candidates:
     def of(self, at: int) -> Family:
         """The family of a candidate."""
         return self.families[int(self.family[at])]
+
+    def by_family(self) -> Iterator[tuple[Family, NDArray[np.intp]]]:
+        """Every family that has a candidate, and the indices of its candidates."""
+        for number in np.unique(self.family).tolist():
+            yield self.families[number], np.flatnonzero(self.family == number)
 
     def row(self, at: int) -> dict[str, float]:
         """The columns of a candidate."""

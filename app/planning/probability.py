@@ -36,8 +36,7 @@ def likely(
     if not targets:
         return alone
     result = alone.copy()
-    for number, family in enumerate(candidates.families):
-        at = candidates.family == number
+    for family, at in candidates.by_family():
         result[at] = correction_of(family).of(alone[at])
     return result
 
@@ -55,8 +54,7 @@ def meets(
     """
     closed, more = demand.is_closed(question), float(np.log(leeway))
     result = np.full(len(candidates), np.nan)
-    for number, family in enumerate(candidates.families):
-        at = np.flatnonzero(candidates.family == number)
+    for family, at in candidates.by_family():
         those = candidates.picked(at)
         of = family.evidence(those.columns)
         known = family.error_model(those.novelty, of)

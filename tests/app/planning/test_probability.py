@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.answer import answer
+from app.planning.candidates import joined
 from app.planning.document import deployment_row, document
+from app.planning.families import Family
 from app.planning.plan_text import chance, sentences
 from app.planning.probability import meets
 from app.planning.search import search
@@ -46,6 +48,17 @@ def found():
 
 def chances(found, text):
     return meets(found.candidates, parse_targets(text), found.query.question)
+
+
+def test_the_chances_of_a_candidate_ask_no_family_but_its_own(found, monkeypatch):
+    asked_of, evidence = [], Family.evidence
+    monkeypatch.setattr(
+        Family, "evidence", lambda self, columns: asked_of.append(self) or evidence(self, columns)
+    )
+    twice = joined([found.candidates, found.candidates])
+    last = np.array([len(twice) - 1])
+    meets(twice.picked(last), (), found.query.question)
+    assert [one is twice.of(last[0]) for one in asked_of] == [True]
 
 
 def test_two_targets_are_no_likelier_than_either(found):
