@@ -286,7 +286,7 @@ def compared(
     progress: Callable[[int, int], None] = lambda done, of: None,
     cancelled: Cancel = never,
 ) -> list[Row]:
-    """`compare` for every case, in parallel processes if `workers` is above one.
+    """`compare` for every case; workers: processes, 0 for one per core.
 
     Raises:
         Cancelled: `cancelled` returned True before the last case.

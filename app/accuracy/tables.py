@@ -28,7 +28,7 @@ def over_processes(
     cancelled: Cancel,
     what: str,
 ) -> list[Row]:
-    """`price` of every case, in order, in parallel processes if `workers` is above one.
+    """`price` of every case, in order; workers: processes, 0 for one per core.
 
     what: plural noun for the cases, used in the message of `Cancelled`.
 

@@ -4,7 +4,6 @@ simulation.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -141,7 +140,7 @@ def _throughput(by: list[str], worst: int, _: int) -> _Validated:
     with running("simulating") as under_way:
         found = saturated_runs.records(
             None,
-            os.cpu_count() or 1,
+            0,
             lambda done, of: under_way.progress(done / of, f"{done} of {of} runs"),
             under_way.cancelled,
         )
@@ -162,7 +161,7 @@ def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
 
         def records(start: float, *, learned: bool) -> list[Row]:
             return runs.records(
-                os.cpu_count() or 1,
+                0,
                 lambda done, of: under_way.progress(start + share * done / of, f"{done} of {of}"),
                 under_way.cancelled,
                 learned=learned,
@@ -213,7 +212,7 @@ def _simulation(_by: list[str], worst: int, count: int) -> _Validated:
     with running("simulating") as under_way:
         compared = simulation_grid.compared(
             simulation_grid.with_pools(count),
-            os.cpu_count() or 1,
+            0,
             lambda done, of: under_way.progress(done / of, f"{done} of {of} deployments"),
             under_way.cancelled,
         )
