@@ -91,13 +91,8 @@ def _summary(document: Document) -> ServingMeasurement:
 
 
 def _latencies(metrics: Document) -> dict[str, Percentiles]:
-    found = {}
-    for name, theirs in _LATENCIES.items():
-        entry = fields.mapping(metrics.get(theirs))
-        stated = spread(entry, seconds_per(entry.get("unit"), 1e-3))
-        if stated:
-            found[name] = stated
-    return found
+    entries = {name: fields.mapping(metrics.get(theirs)) for name, theirs in _LATENCIES.items()}
+    return {n: spread(entry, seconds_per(entry.get("unit"), 1e-3)) for n, entry in entries.items()}
 
 
 def _mean(metrics: Document, name: str) -> float | None:

@@ -28,6 +28,7 @@ from profilers.serving_results.measurement import (
     Throughput,
 )
 from profilers.serving_results.samples import Samples, distribution
+from profilers.serving_results.spreads import spread
 
 Floats = NDArray[np.float64]
 
@@ -75,25 +76,12 @@ def statistics(record: Document) -> dict[str, Percentiles]:
         if match and value is not None:
             entry = found.setdefault(_LATENCY[match[2]], {})
             entry[match[1]] = value * _UNIT[match[3]]
-    return {name: spread for name, entry in found.items() if (spread := percentiles(entry))}
+    return {name: spread(entry) for name, entry in found.items()}
 
 
 def is_statistic(name: str) -> bool:
     """Whether a field is a statistic of a latency."""
     return bool(_STATISTIC.fullmatch(name))
-
-
-def percentiles(entry: dict[str, float]) -> Percentiles | None:
-    """Statistics keyed by name as percentiles; None where all of them are 0."""
-    if not any(entry.values()):
-        return None
-    at = {float(name[1:]): value for name, value in entry.items() if name.startswith("p")}
-    if "median" in entry:
-        at[50.0] = entry["median"]
-    mean = entry.get("mean", entry.get("avg"))
-    return Percentiles(
-        mean, entry.get("std"), entry.get("min"), entry.get("max"), dict(sorted(at.items()))
-    )
 
 
 def load(record: Document) -> MeasuredLoad:
@@ -263,4 +251,4 @@ def _filled(record: Document, found: Details | None) -> dict[str, Percentiles]:
     ok = found.requests[found.requests["ok"]]
     own = {name: distribution(ok[name]) for name in ("ttft_s", "tpot_s", "e2e_s")}
     own["itl_s"] = found.itl_s
-    return {name: spread for name, spread in own.items() if spread} | stated
+    return own | {name: entry for name, entry in stated.items() if entry}

@@ -104,11 +104,10 @@ def _mean(metrics: Document, name: str) -> float | None:
 
 
 def _latencies(metrics: Document) -> dict[str, Percentiles]:
-    found = {
+    return {
         name: spread(_successful(metrics, theirs), unit)
         for name, (theirs, unit) in _LATENCIES.items()
     }
-    return {name: entry for name, entry in found.items() if entry}
 
 
 def _strategy(benchmark: Document) -> Document:

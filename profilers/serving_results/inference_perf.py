@@ -85,8 +85,7 @@ def read_document(report: Document) -> list[ServingMeasurement]:
 
 
 def _latencies(source: Document) -> dict[str, Percentiles]:
-    found = {name: spread(source.get(theirs)) for name, theirs in _LATENCIES.items()}
-    return {name: entry for name, entry in found.items() if entry}
+    return {name: spread(source.get(theirs)) for name, theirs in _LATENCIES.items()}
 
 
 def _length(answered: Document, side: str) -> Percentiles:

@@ -78,13 +78,8 @@ def read_document(report: Document) -> list[ServingMeasurement]:
 
 
 def _latencies(source: Document) -> dict[str, Percentiles]:
-    found = {}
-    for name, theirs in _LATENCIES.items():
-        entry = fields.mapping(source.get(theirs))
-        stated = spread(entry, seconds_per(entry.get("units")))
-        if stated:
-            found[name] = stated
-    return found
+    entries = {name: fields.mapping(source.get(theirs)) for name, theirs in _LATENCIES.items()}
+    return {name: spread(entry, seconds_per(entry.get("units"))) for name, entry in entries.items()}
 
 
 def _rates(source: Document) -> Throughput:

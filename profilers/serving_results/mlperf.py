@@ -74,8 +74,7 @@ def _latencies(stated: dict[str, str]) -> dict[str, Percentiles]:
             word = _word(key.removesuffix(tail).strip()) if key.endswith(tail) else None
             if word:
                 entry[word] = value
-        if spread(entry):
-            found[name] = spread(entry, _NS)
+        found[name] = spread(entry, _NS)
     return found
 
 

@@ -22,6 +22,7 @@ from genz_core.errors import ReportError
 from profilers.serving_results import fields
 from profilers.serving_results.documents import Content
 from profilers.serving_results.measurement import (
+    LATENCIES,
     Lengths,
     MeasuredLoad,
     Percentiles,
@@ -183,7 +184,7 @@ def of_page(
             f"counters and histograms are of all requests {since}; running and waiting requests "
             "and the use of the cache are those of the moment",
         ),
-    ).with_latencies({name: found[name] for name in ("ttft_s", "tpot_s", "itl_s", "e2e_s")})
+    ).with_latencies({name: found[name] for name in LATENCIES})
 
 
 _COUNTED = ("requests", "prompt_tokens", "output_tokens")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from profilers.serving_results.measurement import (
+    LATENCIES,
     REQUEST_COLUMNS,
     Lengths,
     MeasuredLoad,
@@ -113,9 +114,7 @@ class RequestRows:
 
     def latencies(self) -> dict[str, Percentiles]:
         """The latencies of the requests that were answered, by field of a measurement."""
-        names = ("ttft_s", "tpot_s", "itl_s", "e2e_s")
-        found = {name: self._spread(name) for name in names}
-        return {name: spread for name, spread in found.items() if spread}
+        return {name: self._spread(name) for name in LATENCIES}
 
     def lengths(self) -> Lengths:
         """Tokens of the requests that were answered."""

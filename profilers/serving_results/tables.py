@@ -27,6 +27,7 @@ from profilers.serving_results.measurement import (
     Subject,
     Throughput,
 )
+from profilers.serving_results.spreads import spread
 
 RECORDS, OWN = "vllm bench serve table", "ridgeline table"
 _STATISTIC = re.compile(r"(ttft|tpot|itl|e2e)_(mean|std|median|p\d{1,2}(?:\.\d+)?)(_ms|_s|_us)?")
@@ -179,4 +180,4 @@ def _latencies(row: Document) -> dict[str, Percentiles]:
         value = fields.figure(raw) if match else None
         if match and value is not None:
             found.setdefault(f"{match[1]}_s", {})[match[2]] = value * _UNITS[match[3]]
-    return {name: spread for name, e in found.items() if (spread := bench_record.percentiles(e))}
+    return {name: spread(entry) for name, entry in found.items()}

@@ -85,12 +85,10 @@ def _latencies(report: Document) -> dict[str, Percentiles]:
         "tpot_s": (streaming, "tpot_percentiles", "avg_tpot_ms"),
         "e2e_s": (performance, "request_latency_percentiles_ms", "avg_request_latency_ms"),
     }
-    found = {}
-    for name, (source, spread_key, mean_key) in sources.items():
-        entry = spread(source.get(spread_key), _MS) or spread({"mean": source.get(mean_key)}, _MS)
-        if entry:
-            found[name] = entry
-    return found
+    return {
+        name: spread(source.get(many), _MS) or spread({"mean": source.get(mean)}, _MS)
+        for name, (source, many, mean) in sources.items()
+    }
 
 
 def _subject(report: Document) -> Subject:

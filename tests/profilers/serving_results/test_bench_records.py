@@ -74,6 +74,15 @@ def test_details_give_a_row_a_request(tmp_path: Path) -> None:
     assert found.itl_s.count == 2 and found.load.errors == 1
 
 
+def test_a_latency_that_is_written_as_zero_comes_from_the_requests(tmp_path: Path) -> None:
+    lists = {"input_lens": [100] * 3, "output_lens": [3] * 3, "ttfts": [0.1, 0.2, 0.3],
+             "itls": [[0.02, 0.04]] * 3}  # fmt: skip
+    [found] = read(tmp_path, VLLM | lists | {"mean_tpot_ms": 0.0, "p90_tpot_ms": 0.0})
+    assert found.tpot_s.mean == pytest.approx(0.03)
+    [none] = read(tmp_path, VLLM | {"mean_tpot_ms": 0.0, "p90_tpot_ms": 0.0})
+    assert not none.tpot_s
+
+
 def test_requests_without_a_token_that_count_as_answered_are_said(tmp_path: Path) -> None:
     lists = {"input_lens": [9, 9, 9], "output_lens": [5, 0, 0], "ttfts": [0.3, 0.0, 0.0]}
     [found] = read(tmp_path, VLLM | lists)
