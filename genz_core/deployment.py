@@ -19,6 +19,7 @@ The result depends only on the three objects, and deploying the result again cha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, cast
@@ -32,7 +33,7 @@ from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.graphs import Graph, Model
 from genz_core.measured_runs import RunFacts
-from genz_core.models.model_kinds import padded
+from genz_core.models.model_kinds import model_type, padded
 from genz_core.models.speculative import SpeculativeModel
 from genz_core.precision import bytes_of
 from genz_core.systems import System
@@ -136,6 +137,8 @@ def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
 def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     said: tuple[str, ...] = ()
     engine = _with_step(engine, system)
+    if own := engine.graph_models.get(model_type(model)):
+        engine = replace(engine, graph_tokens=own, graph_multiple=math.inf)
     if system.kind not in _LAUNCHES:
         engine = replace(engine, prompt_launch_s=0.0)
     if system.kind == "cpu":
@@ -199,7 +202,7 @@ def _with_step(engine: EngineProfile, system: System) -> EngineProfile:
 
 
 #: Figures of a profile on the steps that its server captures.
-GRAPHS = ("graph_tokens", "graph_multiple", "graph_prompts", "graph_option")
+GRAPHS = ("graph_tokens", "graph_multiple", "graph_prompt_tokens", "graph_option")
 #: Defaults of a server that also apply to static batches; the others apply to servers only.
 OF_STEPS = frozenset({"chunk_tokens", *GRAPHS})
 

@@ -180,8 +180,10 @@ class EngineProfile:
     hidden while the device works; see `launching_s`.
     graph_tokens: most tokens of a captured step, infinite where no limit is modelled.
     graph_multiple: likewise over the tokens of the most sequences that decode in a step, see
-    `captured_tokens`.  graph_prompts: steps with prompts are captured, too.  graph_option: of its
-    server that raises the limit, "" where there is none.
+    `captured_tokens`.  graph_models: {model type: most tokens of a captured step} of models with a
+    limit of their own; `genz_core.deploy` applies it.  graph_prompt_tokens: most tokens of a
+    captured step with prompts, 0 if none is captured.  graph_option: of its server that raises the
+    limit, "" where there is none.
     thin_products: matrix products with few rows have special kernels in every format.
     compute_efficiency, memory_efficiency: rates of its kernels over those of the kernels that the
     system's latency profile was fitted to.  These and the three below are relative to the profile,
@@ -264,7 +266,8 @@ class EngineProfile:
     prompt_launch_s: float = 0.0
     graph_tokens: float = math.inf
     graph_multiple: float = math.inf
-    graph_prompts: bool = False
+    graph_models: Mapping[str, float] = field(default_factory=dict)
+    graph_prompt_tokens: float = 0.0
     graph_option: str = ""
     thin_products: bool = False
     compute_efficiency: float = 1.0
@@ -339,7 +342,8 @@ class EngineProfile:
 
         captured: see `captured_tokens`.  reads: whether the step has prompts.
         """
-        return captured if self.graph_prompts else np.where(reads, 0.0, captured)
+        with_prompts = np.minimum(captured, self.graph_prompt_tokens)
+        return np.where(reads, with_prompts, captured)
 
     def launching_s(
         self, operators: Num, device_s: Num, tokens: Num, reads: Mask | bool, captured: Num

@@ -43,6 +43,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "prompt_launch_s": ("prompt_launch_us", MICRO),
     "graph_tokens": ("graph_tokens", 1.0),
     "graph_multiple": ("graph_multiple", 1.0),
+    "graph_prompt_tokens": ("graph_prompt_tokens", 1.0),
     "moe_floor_s": ("moe_floor_us", MICRO),
     "expert_s": ("expert_us", MICRO),
     "compute_efficiency": ("compute_efficiency", 1.0),
@@ -65,10 +66,13 @@ _OF_KERNELS = (
     "expert_efficiency",
 )  # fmt: skip
 _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
-_ON_START = ("chunk_tokens", "max_sequences", "memory_fraction", "graph_tokens", "graph_multiple")
+_ON_START = (
+    "chunk_tokens", "max_sequences", "memory_fraction", "graph_tokens", "graph_multiple",
+    "graph_prompt_tokens",
+)  # fmt: skip
 _POLICIES = (
     "versions", "all_reduce", "scheduler", "mixed_steps", "shared_beside", "thin_products",
-    "products", "kv_cache", "graph_prompts", "graph_option",
+    "products", "kv_cache", "graph_option",
 )  # fmt: skip
 
 
@@ -128,7 +132,7 @@ class OnStart(BaseModel):
     memory_fraction: Fact | None = None
     graph_tokens: Fact | None = None
     graph_multiple: Fact | None = None
-    graph_prompts: bool | None = None
+    graph_prompt_tokens: Fact | None = None
     graph_option: str | None = None
     outside_gib: Fact | None = None
 
@@ -143,8 +147,8 @@ class OnStart(BaseModel):
         facts = {name: getattr(self, name) for name in _ON_START}
         figures: dict[str, float | str] = {n: fact.value for n, fact in facts.items() if fact}
         figures |= {name: int(figures[name]) for name in _COUNTS if name in figures}
-        told = {name: getattr(self, name) for name in ("graph_prompts", "graph_option")}
-        figures |= {name: value for name, value in told.items() if value is not None}
+        if self.graph_option is not None:
+            figures["graph_option"] = self.graph_option
         outside = self.outside_gib.value * GIBI if self.outside_gib else 0.0
         return ServerDefaults(below, self.named, figures, outside)
 
@@ -284,7 +288,8 @@ class EngineRecord(BaseModel):
     prompt_launch_us: Fact | None = None
     graph_tokens: Fact | None = None
     graph_multiple: Fact | None = None
-    graph_prompts: bool = False
+    graph_models: dict[str, Fact] = {}
+    graph_prompt_tokens: Fact | None = None
     graph_option: str = ""
     moe_floor_us: Fact | None = None
     expert_us: Fact | None = None
@@ -354,6 +359,7 @@ class EngineRecord(BaseModel):
             source="; ".join(source.title for source in self.sources.values()),
             assumptions=tuple(self._assumptions()),
             eager=EagerFacts(**eager) if eager else None,
+            graph_models={name: fact.value for name, fact in self.graph_models.items()},
             on_cpu=self.on_cpu.figures() if self.on_cpu else None,
             on_start=tuple(start.defaults() for start in self.on_start if start.holds(version)),
             loads=tuple(Loading(form.of, form.to, form.roles) for form in self.loads),

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
+from genz_core.common.quantities import percent
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.models.speculative import query_tokens
@@ -38,7 +39,7 @@ def beyond_graphs(resolved: Resolved, result: Estimate | ServingEstimate) -> dic
         int(at): (
             f"a decode step has about {of_rank[at]:,.0f} tokens, more than the {captured[at]:,.0f} "
             f"that {engine.name} captures as a graph by default, and waits for launches for "
-            f"{share * 100:.0f} % of its time: start the server with {engine.graph_option} "
+            f"{percent(share)} of its time: start the server with {engine.graph_option} "
             f"{np.ceil(of_rank[at]):.0f}"
         )
         for at, share in zip(rows, 1.0 - captured_s / step_s, strict=True)
@@ -48,7 +49,7 @@ def beyond_graphs(resolved: Resolved, result: Estimate | ServingEstimate) -> dic
 
 def _unlimited(engine: EngineProfile) -> EngineProfile:
     """The engine with graphs of steps of any size."""
-    return replace(engine, graph_tokens=inf, graph_multiple=inf)
+    return replace(engine, graph_tokens=inf, graph_multiple=inf, graph_models={})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,12 @@ def model_kind(model: Model) -> ModelKind:
     return kind
 
 
+def model_type(model: Model) -> str:
+    """The `model_type` of a model's config.json; "" if the model does not state it."""
+    stated: str = getattr(model, "model_type", "")
+    return stated
+
+
 def generates(model: Model) -> bool:
     """Whether a model generates tokens, so that TPOT is defined."""
     return model_kind(model) != "encoder"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from genz_core.graphs import Model
-from genz_core.models.model_kinds import ModelKind, model_kind, padded, prompt_tokens
+from genz_core.models.model_kinds import ModelKind, model_kind, model_type, padded, prompt_tokens
 from genz_core.types import Num, Parallelism, Precision
 
 
@@ -25,6 +25,11 @@ class ModelAround:
     def kind(self) -> ModelKind:
         """Kind of the model, see `genz_core.models.model_kinds`."""
         return model_kind(self.model)
+
+    @property
+    def model_type(self) -> str:
+        """The `model_type` of its config.json."""
+        return model_type(self.model)
 
     @property
     def precision(self) -> Precision:

@@ -164,9 +164,10 @@ class StepTimes:
 
     def graph_room(self, decodes: Array) -> Array | None:
         """Prompt tokens that a graph holds beside these decodes; None if no graph holds any."""
-        if not (self.engine.prompt_launch_s and self.engine.graph_prompts):
+        if not (self.engine.prompt_launch_s and self.engine.graph_prompt_tokens):
             return None
-        return np.asarray(self.captured - decodes * self.model.query.tokens)
+        most = self.engine.replayed_tokens(self.captured, reads=True)
+        return np.asarray(most - decodes * self.model.query.tokens)
 
     @property
     def sizes(self) -> Sizes:

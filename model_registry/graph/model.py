@@ -57,6 +57,11 @@ class DescribedModel:
         return self.spec.kind
 
     @property
+    def model_type(self) -> str:
+        """The `model_type` of its config.json."""
+        return self.spec.model_type
+
+    @property
     def max_context(self) -> int | None:
         """Tokens that the positions allow, None for no limit."""
         return self.spec.max_context

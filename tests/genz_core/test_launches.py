@@ -12,6 +12,8 @@ import hardware_db
 import model_registry
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
+from genz_core.models.acceptance import Acceptance
+from genz_core.models.speculative import Speculation, speculative_model
 from genz_core.serving import Traffic, serve
 from genz_core.serving.simulation import Requests, simulate
 from genz_core.serving.simulation.draws import bursty_arrivals
@@ -20,7 +22,7 @@ from genz_core.serving.simulation.step_tables import StepTables
 from genz_core.types import Parallelism, Workload
 
 CAPTURED = EngineProfile("captured")
-LAUNCHED = replace(CAPTURED, prompt_launch_s=60e-6, graph_tokens=100, graph_prompts=True)
+LAUNCHED = replace(CAPTURED, prompt_launch_s=60e-6, graph_tokens=100, graph_prompt_tokens=100)
 EIGHT = Parallelism(tp=8)
 
 
@@ -78,7 +80,12 @@ def test_one_at_a_time_in_arrays_served_and_simulated_a_prompt_waits_alike(small
 
 def test_short_prompts_are_launched_where_several_share_a_step(small, h100):
     """One prompt of 260 tokens fits into a graph of 512 beside the decodes; two do not."""
-    engine, isl, osl, count = replace(LAUNCHED, graph_tokens=512), 260, 200, 6000
+    engine, isl, osl, count = (
+        replace(LAUNCHED, graph_tokens=512, graph_prompt_tokens=512),
+        260,
+        200,
+        6000,
+    )
     draws = np.random.default_rng(0)
     arrivals = bursty_arrivals(count, 70.0, 1.0, draws)
     lengths = (draws.integers(round(0.8 * most), most + 1, count) for most in (isl, osl))
@@ -189,17 +196,17 @@ def test_releases_that_ran_compiled_engines_launch_nothing():
 @pytest.mark.parametrize(
     ("version", "system", "sequences", "query", "tokens", "prompts"),
     [
-        ("0.6", "h100-sxm5-80gb", 0, 1, 256, False),
-        ("0.9", "h100-sxm5-80gb", 8, 1, 512, True),
-        ("0.10", "h100-sxm5-80gb", 8, 1, 16, True),
-        ("0.19", "h100-sxm5-80gb", 8, 4, 64, True),
-        ("0.19", "h100-sxm5-80gb", 0, 1, 512, True),
-        ("0.27", "b200-sxm-180gb", 0, 1, 512, True),
-        ("0.28", "b200-sxm-180gb", 0, 1, 1024, True),
-        ("0.28", "b200-sxm-180gb", 400, 1, 800, True),
-        ("", "gb200-nvl72", 0, 1, 1024, True),
-        ("", "h100-sxm5-80gb", 0, 1, 512, True),
-        ("", "rtx-4090", 0, 1, 512, True),
+        ("0.6", "h100-sxm5-80gb", 0, 1, 256, 0),
+        ("0.9", "h100-sxm5-80gb", 8, 1, 512, 512),
+        ("0.10", "h100-sxm5-80gb", 8, 1, 16, 512),
+        ("0.19", "h100-sxm5-80gb", 8, 4, 64, 512),
+        ("0.19", "h100-sxm5-80gb", 0, 1, 512, 512),
+        ("0.27", "b200-sxm-180gb", 0, 1, 512, 512),
+        ("0.28", "b200-sxm-180gb", 0, 1, 1024, 1024),
+        ("0.28", "b200-sxm-180gb", 400, 1, 800, 1024),
+        ("", "gb200-nvl72", 0, 1, 1024, 1024),
+        ("", "h100-sxm5-80gb", 0, 1, 512, 512),
+        ("", "rtx-4090", 0, 1, 512, 512),
     ],
 )  # fmt: skip
 def test_a_release_of_vllm_captures_what_its_source_says(
@@ -209,7 +216,7 @@ def test_a_release_of_vllm_captures_what_its_source_says(
     engine = hardware_db.load_engine("vllm", version)
     engine = deploy(small, hardware_db.load(system), engine).engine
     assert engine.captured_tokens(query, sequences) == tokens
-    assert engine.graph_prompts == prompts
+    assert engine.graph_prompt_tokens == prompts
 
 
 @pytest.mark.parametrize("name", ["sglang", "trtllm", "generic"])
@@ -217,3 +224,15 @@ def test_without_a_modelled_limit_no_decode_step_waits_for_launches(small, h100,
     engine = deploy(small, h100, hardware_db.load_engine(name)).engine
     assert not engine.launches_decodes
     assert engine.captured_tokens() == np.inf
+
+
+@pytest.mark.parametrize("sequences", [0, 8])
+def test_vllm_captures_steps_of_1024_tokens_of_gpt_oss(h100, sequences):
+    """`GptOssForCausalLMConfig` of vllm/model_executor/models/config.py; with drafts, too."""
+    model = model_registry.load("openai/gpt-oss-20b")
+    engine = hardware_db.load_engine("vllm", "0.19")
+    drafts = speculative_model(model, Speculation("ngram", Acceptance.of_rate(0.5, 3)))
+    for drafted in (model, drafts):
+        found = deploy(drafted, h100, engine).engine
+        assert found.captured_tokens(1, sequences) == found.replayed_tokens(1024, False) == 1024
+        assert found.replayed_tokens(1024, reads=True) == 512

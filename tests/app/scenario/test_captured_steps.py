@@ -55,6 +55,7 @@ def test_a_step_beyond_names_the_limit_and_the_option_that_raises_it(given, limi
         {"batch": 600, "system": "b200-sxm-180gb"},
         {"batch": 600, "isl": 16_000},  # the device takes longer than the launches
         {"batch": 600, "osl": 1},
+        {"batch": 600, "model": "openai/gpt-oss-20b"},
         {"batch": 1024, "dp": 2, "tp": 4},
     ],
 )
