@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from profilers.serving_results.measurement import ServingMeasurement
+from profilers.serving_results.measurement import LATENCIES, Percentiles, ServingMeasurement
 
 Outcome = Literal["passed", "failed", "not made"]
 #: Relative difference that the two sides of a check may have: figures are rounded, and clients
@@ -122,7 +122,8 @@ def of_result(measurement: ServingMeasurement) -> tuple[Check, ...]:
     if measurement.phase:
         return ()
     return (
-        _whole_request(measurement), _answered(measurement), _little(measurement),
+        _whole_request(measurement), _percentiles(measurement), _answered(measurement),
+        _little(measurement),
         _requests(measurement), _tokens(measurement, "input"), _tokens(measurement, "output"),
     )  # fmt: skip
 
@@ -181,6 +182,47 @@ def _of_requests(m: ServingMeasurement) -> float | None:
     gaps = ((rows["e2e_s"] - rows["ttft_s"]) / (rows["osl"] - 1.0)).dropna()
     count = m.load.completed or m.load.requests or len(table)
     return float(gaps.mean()) if len(gaps) and len(table) >= _NEARLY_ALL * count else None
+
+
+# ------------------------------------------------------------------------------- one distribution
+
+
+_PERCENTILES = "percentiles agree with the mean"
+_PERCENTILES_CAUSE = "mean and percentiles are in different units, or of different requests"
+
+
+def _percentiles(m: ServingMeasurement) -> Check:
+    """The percentile that lies farthest beyond what mean and standard deviation allow."""
+    found = [
+        (excess, f"{name.removesuffix('_s').upper()} p{percent:g}", value * 1e3, limit * 1e3)
+        for name in LATENCIES
+        for percent, value, limit, excess in _limits(getattr(m, name))
+    ]
+    if not found:
+        return Check(_PERCENTILES, "not made", why="the file states no mean with percentiles")
+    excess, what, value, limit = max(found)
+    name = f"{_PERCENTILES}, {what}"
+    if excess > 1.0 + TOLERANCE:
+        return Check(name, "failed", value, limit, "ms", _PERCENTILES_CAUSE)
+    return Check(name, "passed", value, limit, "ms")
+
+
+def _limits(spread: Percentiles) -> Iterator[tuple[float, float, float, float]]:
+    """(percent, value, limit, value over limit or limit over value) of every limit of a percentile.
+
+    By Cantelli's inequality mean - std sqrt((1 - q) / q) <= x <= mean + std sqrt(q / (1 - q)) for
+    the quantile x of a share q, and no latency is negative, so that x <= mean / (1 - q).
+    """
+    for percent, value in spread.at.items():
+        share = percent / 100.0
+        if spread.mean is None or not 0.0 < share < 1.0 or not value > 0.0 < spread.mean:
+            continue
+        most = spread.mean / (1.0 - share)
+        if spread.std is not None:
+            most = min(most, spread.mean + spread.std * math.sqrt(share / (1.0 - share)))
+            least = spread.mean - spread.std * math.sqrt((1.0 - share) / share)
+            yield percent, value, least, least / value
+        yield percent, value, most, value / most
 
 
 # ------------------------------------------------------------------------------- the whole run

@@ -64,7 +64,9 @@ def _drawn(
     panels.show_filled(runs)
     panels.question_form(runs, proposed)
     if not any(run.resolved for run in runs):
-        panels.show_figures(compare(runs))
+        unpriced = compare(runs)
+        show_sums(unpriced.sums)
+        panels.show_figures(unpriced)
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         level = LEVELS[choose("Interval", list(LEVELS), "benchmark_level",

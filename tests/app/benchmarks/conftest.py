@@ -48,15 +48,26 @@ def slower(run: dict[str, Any], factor: float) -> dict[str, Any]:
     return {**run, **changed}
 
 
+def halved_gaps(run: dict[str, Any]) -> dict[str, Any]:
+    """The same run by a client that counts two stream chunks per token."""
+    gaps = ("_tpot_ms", "_itl_ms")
+    return {**run, **{name: run[name] / 2 for name in run if name.endswith(gaps)}}
+
+
 def measured_as(run: dict[str, Any], ttft_s: float, tpot_s: float) -> dict[str, Any]:
-    """The same closed loop with other mean latencies; E2E, duration and rates are derived from
-    them.
+    """The same closed loop with other mean latencies; percentiles, E2E, duration and rates are
+    derived from them.
     """
     requests, tokens = run["completed"], run["total_output_tokens"]
     e2e_s = ttft_s + (tokens / requests - 1) * tpot_s
     duration = requests * e2e_s / min(run["max_concurrency"], requests)
-    changed = {f"mean_{stem}_ms": s * 1e3 for stem, s in (("ttft", ttft_s), ("tpot", tpot_s))}
-    changed |= {"mean_e2el_ms": e2e_s * 1e3, "mean_itl_ms": tpot_s * 1e3, "duration": duration}
+    means = {"ttft": ttft_s, "tpot": tpot_s, "itl": tpot_s, "e2el": e2e_s}
+    changed = {
+        name: value * means[name.split("_")[1]] * 1e3 / run[f"mean_{name.split('_')[1]}_ms"]
+        for name, value in run.items()
+        if name.endswith("_ms")
+    }
+    changed |= {"duration": duration}
     changed |= {"request_throughput": requests / duration, "output_throughput": tokens / duration}
     return {**run, **changed, "total_token_throughput": 2 * tokens / duration}
 

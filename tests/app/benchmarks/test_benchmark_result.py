@@ -16,7 +16,7 @@ VLLM: dict[str, Any] = {
     "date": "20261101-120000", "endpoint_type": "vllm", "model_id": "m", "num_prompts": 320,
     "request_rate": "inf", "burstiness": 1.0, "max_concurrency": 32, "duration": 195.0,
     "completed": 320, "total_input_tokens": 320 * 1000, "total_output_tokens": 320 * 900,
-    "mean_ttft_ms": 250.0, "median_ttft_ms": 200.0, "std_ttft_ms": 9.0, "p99_ttft_ms": 900.0,
+    "mean_ttft_ms": 250.0, "median_ttft_ms": 200.0, "std_ttft_ms": 120.0, "p99_ttft_ms": 900.0,
     "mean_tpot_ms": 21.3, "median_tpot_ms": 21.0, "p99_tpot_ms": 25.0, "mean_itl_ms": 21.2,
     "mean_e2el_ms": 19_000.0,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from app.benchmarks.report import of_point, reportable, reports
 from app.measuring.best_runs import best_served, best_step
 from app.scenario import served_rows
 from hardware_db.tables import table
-from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
+from tests.app.benchmarks.conftest import HARDWARE, RUN, halved_gaps, measured_as
 
 
 def report_of(measurement, **given):
@@ -104,8 +104,7 @@ def test_limits_that_hold_a_run_back_are_the_first_to_change(read):
 
 
 def test_no_report_rests_on_what_contradicts_itself(read):
-    halved = {"mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
-    assert report_of(read({**RUN, **halved}))[0] is None
+    assert report_of(read(halved_gaps(RUN)))[0] is None
     other = read({**RUN, "gpu": "H200"})
     assert report_of(other)[1].deployment.differences and report_of(other)[0] is None
 
@@ -182,8 +181,7 @@ def test_a_profile_has_a_report_of_each_step(answer):
 
 
 def test_reports_are_of_the_runs_that_have_one(read):
-    halved = {"mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
-    runs = [deployment(read(one), HARDWARE) for one in (RUN, {**RUN, **halved})]
+    runs = [deployment(read(one), HARDWARE) for one in (RUN, halved_gaps(RUN))]
     compared = compare(runs)
     found = reports(compared)
     assert len(found) == 1 and not found[0][0].failed

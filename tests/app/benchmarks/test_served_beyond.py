@@ -102,8 +102,8 @@ def test_a_listed_run_is_replayed_whatever_a_steady_load_would_do(tmp_path, resu
         "input_lens": [1024] * count, "output_lens": [1024] * count, "ttfts": [0.1] * count,
         "itls": [[0.01] * 1023] * count, "start_times": [5.0 + 0.005 * at for at in range(count)],
     }  # fmt: skip
-    means = {"mean_ttft_ms": 100.0, "mean_tpot_ms": 10.0, "mean_itl_ms": 10.0}
-    [measured] = read_results(result({**RUN, **listed, **means, "mean_e2el_ms": 10_330.0}))
+    run = measured_as({**RUN, **listed, "max_concurrency": count}, 0.1, 0.01)
+    [measured] = read_results(result({**run, "max_concurrency": None}))
     run = deployment(measured, HARDWARE)
     assert compare([run]).points[0].prediction.status == "overloaded"
     assert simulate(run).run.drawn.requests.arrival_s[-1] == pytest.approx(0.095), "own arrivals"

@@ -10,12 +10,12 @@ from app.benchmarks.deployment import deployment
 from app.benchmarks.document import sentences
 from app.benchmarks.findings import findings
 from genz_core.errors import InvalidValue
-from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
+from tests.app.benchmarks.conftest import HARDWARE, RUN, halved_gaps, measured_as
 from tests.profilers.serving_results.conftest import RESULTS
 
 SUM = "E2E = TTFT + (OSL - 1) x TPOT"
 #: A client that counts two stream chunks per token.
-HALVED = {**RUN, "mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
+HALVED = halved_gaps(RUN)
 
 
 @pytest.fixture

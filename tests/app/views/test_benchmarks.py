@@ -11,6 +11,8 @@ from app.dashboard.panels import benchmark_answer
 from tests.app.benchmarks.conftest import RUN
 from tests.app.pages import ROOT, brought, charts, opened, pressed, settled
 
+RESULTS = ROOT / "tests" / "fixtures" / "results"
+
 SGLANG = ROOT / "app" / "samples" / "sglang_llama-3.1-405b.jsonl"
 VLLM = ROOT / "tests" / "fixtures" / "results" / "vllm" / "llama405b_16qps_first40.json"
 AIPERF = ROOT / "app" / "samples" / "aiperf_qwen3-0.6b_concurrency1.jsonl"
@@ -51,6 +53,15 @@ def test_a_file_that_lacks_facts_shows_what_was_measured_before_they_are_given()
         assert not app.exception and not app.error
         table = next(one.value for one in app.dataframe if "measured" in one.value)
         assert "24.4 s" in set(table["measured"]) and "predicted" not in table
+
+
+def test_a_file_that_contradicts_itself_says_so_before_its_device_is_known(tmp_path):
+    record = json.loads((RESULTS / "vllm" / "llama405b_16qps_first40.json").read_text())
+    halved = tmp_path / "halved.json"
+    halved.write_text(json.dumps({**record, "mean_tpot_ms": record["mean_tpot_ms"] / 3}))
+    app = brought(opened("upload"), "upload_files", halved)
+    assert not app.exception
+    assert any("percentiles agree with the mean, TPOT" in one.value for one in app.warning)
 
 
 def test_the_form_and_the_sentence_above_it_state_one_degree(tmp_path):

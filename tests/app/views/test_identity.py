@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.app.benchmarks.conftest import RUN
+from tests.app.benchmarks.conftest import RUN, halved_gaps
 from tests.app.pages import QWEN, brought, opened
 from tests.profilers.serving_results.test_server_log import LOGS
 
@@ -39,8 +39,7 @@ def test_a_benchmark_is_priced_with_the_candidate_that_is_clicked(tmp_path):
 
 def test_a_sum_that_fails_is_said_before_the_findings(tmp_path):
     path = tmp_path / "halved.json"
-    halved = {"mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
-    path.write_text(json.dumps({**RUN, **halved, "gpu": "h100-sxm5-80gb"}))
+    path.write_text(json.dumps({**halved_gaps(RUN), "gpu": "h100-sxm5-80gb"}))
     app = brought(opened("upload"), "upload_files", path)
     assert any("OSL - 1" in text.value for text in app.markdown)
     assert any(

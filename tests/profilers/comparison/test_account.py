@@ -4,11 +4,19 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from profilers.comparison.account import failed, of_result
 from profilers.serving_results import ServingMeasurement, read_results
-from profilers.serving_results.measurement import MeasuredLoad, Subject
+from profilers.serving_results.measurement import (
+    LATENCIES,
+    MeasuredLoad,
+    Percentiles,
+    Subject,
+)
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
 
@@ -37,14 +45,57 @@ def test_halved_gaps_fail_the_sum_of_a_request(path):
     """A client that counts two stream chunks per token halves TPOT and ITL."""
     for one in measured(path):
         gaps = {
-            name: replace(spread, mean=spread.mean / 2, std=spread.std and spread.std / 2)
+            name: replace(
+                spread, mean=spread.mean / 2, std=spread.std and spread.std / 2,
+                at={percent: value / 2 for percent, value in spread.at.items()},
+            )
             for name in ("tpot_s", "itl_s")
             if (spread := getattr(one, name)).mean
-        }
+        }  # fmt: skip
         [check] = failed(of_result(one.with_latencies(gaps)))
         assert "E2E = TTFT + (OSL - 1)" in check.name
         assert check.left == pytest.approx(2 * check.right, rel=0.07)
         assert "counts stream chunks" in check.sentence
+
+
+@pytest.mark.parametrize("path", [
+    "aiperf/profile_export_aiperf.json", "guidellm/report_v2.json", "vllm/mi300x_console.txt",
+    "sglang/llama_405b_online_output.jsonl",
+])  # fmt: skip
+def test_a_mean_far_below_its_percentiles_is_found(path):
+    one = measured(path)[0]
+    known = {
+        name: getattr(one, name)
+        for name in LATENCIES
+        if getattr(one, name).at and getattr(one, name).mean
+    }
+    for name, spread in known.items():
+        wrong = one.with_latencies({name: replace(spread, mean=spread.mean / 10, std=None)})
+        assert "percentiles agree with the mean" in " ".join(
+            c.name for c in failed(of_result(wrong))
+        )
+    assert known
+
+
+def test_a_halved_mean_is_found_by_the_standard_deviation():
+    """Without E2E and without open requests no other check sees it."""
+    at = {50.0: 0.112, 99.0: 0.153}
+    halved = Percentiles(mean=0.0533, std=0.023, at=at)
+    [check] = failed(of_result(ServingMeasurement("tool", Subject("tool"), tpot_s=halved)))
+    assert check.name == "percentiles agree with the mean, TPOT p50"
+    assert check.left == 112.0 and check.right == pytest.approx(53.3 + 23.0)
+    whole = replace(halved, mean=0.1066)
+    assert not failed(of_result(ServingMeasurement("tool", Subject("tool"), tpot_s=whole)))
+
+
+@given(st.lists(st.floats(1e-4, 1e3), min_size=1, max_size=60))
+def test_no_distribution_contradicts_itself(values):
+    percents = (1.0, 25.0, 50.0, 75.0, 90.0, 99.0, 99.9)
+    at = dict(zip(percents, np.percentile(values, percents).tolist(), strict=True))
+    true = Percentiles(float(np.mean(values)), float(np.std(values)), at=at)
+    for spread in (true, replace(true, std=None)):
+        one = ServingMeasurement("tool", Subject("tool"), ttft_s=spread)
+        assert not failed(of_result(one))
 
 
 def test_a_client_that_counts_pieces_is_found_in_a_real_file():
@@ -105,6 +156,7 @@ LOOP = {
     "max_concurrency": 16, "duration": 22.275, "completed": 160, "failed": 0,
     "total_input_tokens": 163840, "total_output_tokens": 40960, "request_throughput": 7.183,
     "output_throughput": 1838.8, "mean_ttft_ms": 60.0, "mean_tpot_ms": 8.5, "mean_e2el_ms": 2227.5,
+    "p99_tpot_ms": 9.1,
 }  # fmt: skip
 HALF = {"completed": 80, "failed": 80, "total_input_tokens": 81920, "total_output_tokens": 20480}
 
