@@ -97,11 +97,12 @@ def rents(question: Question) -> dict[str, float]:
 def with_tiers(
     resolved: Resolved, load: Traffic, lengths: tuple[Num, Num, Num | None], price: Price
 ) -> ServingEstimate:
-    """Serve a load of sessions whose earlier turns are cached in tiers, as far as these keep them.
+    """Serve a load of sessions whose earlier turns are cached, as far as the device and the tiers
+    below it keep them.
 
     A least-recently-used cache keeps unused blocks for one characteristic time (Che's
-    approximation); after a longer pause nothing is found.  Hits shorten requests, which changes
-    what is kept: both are solved iteratively.
+    approximation); after a longer pause nothing is found.  A turn that waits for a place pauses its
+    session, too.  Hits shorten requests, which changes what is kept: both are solved iteratively.
 
     lengths: isl, osl and length_ratio of the load as given, numbers or arrays [loads].
     price: function that serves a load.
@@ -111,15 +112,15 @@ def with_tiers(
     """
     question = resolved.scenario
     below = tiers(question, resolved.system)
-    if not below:
-        return price(load)
+    found, kept = price(load), None
+    if question.turns == 1 or not (below or _place_s(found).any()):
+        return found
     lost = sharing.nominal(question, *lengths).before
     whole = np.asarray(load.sharing.cached_tokens, dtype=float)
-    found, kept = price(load), None
     uses = _uses(resolved, found, *lengths[:2])
     for _ in range(_ROUNDS):
-        rows = range(found.status.size)
-        each = np.array([_found(resolved, below, uses[at], found, at) for at in rows])
+        places = enumerate(_place_s(found).tolist())
+        each = np.array([_found(resolved, below, uses[at], found, at, wait) for at, wait in places])
         kept = each if kept is None else (kept + each) / 2.0
         cached = whole - (1.0 - kept.sum(axis=1)) * lost
         shares = np.where(cached > 0, lost / np.maximum(cached, 1e-9), 0.0)[:, None] * kept[:, 1:]
@@ -133,11 +134,21 @@ def with_tiers(
     return replace(found, traffic=replace(found.traffic, sharing=shared))  # of nominal lengths
 
 
+def _place_s(found: ServingEstimate) -> Array:
+    """Time for which a turn of a closed loop waits for a place, by Little's law, [loads] [s]."""
+    users = found.traffic.concurrency
+    if users is None:
+        return np.zeros(found.status.shape)
+    per_s = np.maximum(found.output_tokens_per_s / found.osl, 1e-300)
+    waiting = np.maximum(np.asarray(users, dtype=float) - found.running, 0.0)
+    return np.where(found.output_tokens_per_s > 0, waiting / per_s, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Uses:
     """The reuse pattern of sessions, independent of cache sizes.
 
-    pauses_s: until the next use, infinite after the last turn, [kinds].  tokens: of each kind, per
+    pauses_s: between the turns, infinite after the last one, [kinds].  tokens: of each kind, per
     turn.  longest, mean: tokens of a session at its end, and on average at the end of a turn.
     token_bytes, free_bytes: cache of a token on the fullest device, and bytes available to a rank's
     caches; devices: that hold a part of each token.
@@ -176,11 +187,16 @@ def _pattern(q: Question, isl: float, osl: float) -> tuple[Array, Array, float, 
 
 
 def _found(
-    resolved: Resolved, below: tuple[CacheTier, ...], uses: _Uses, found: ServingEstimate, at: int
+    resolved: Resolved,
+    below: tuple[CacheTier, ...],
+    uses: _Uses,
+    found: ServingEstimate,
+    at: int,
+    place_s: float,
 ) -> Array:
     """Share of the earlier conversation found on the device and in each tier, [1 + tiers].
 
-    at: index of the load.
+    at: index of the load.  place_s: for which a turn of it waits for a place.
     """
     q = resolved.scenario
     ranks = float(np.ravel(found.ranks)[at if np.size(found.ranks) > 1 else 0])
@@ -189,7 +205,7 @@ def _found(
     if not (requests_s > 0 and again.any()):
         return np.zeros(1 + len(below))
     token_bytes, devices = uses.token_bytes, uses.devices
-    per_request = float(found.e2e_s[at])
+    per_request = max(float(found.e2e_s[at]) - place_s, 0.0)
     running = float(found.running[at]) / ranks * (q.shared_tokens + uses.mean)
     capacities = [uses.free_bytes / token_bytes - running - q.shared_tokens]
     served_by = [ranks]
@@ -199,11 +215,12 @@ def _found(
         served_by.append(1.0 if tier.shared else ranks)
         capacities.append(held - requests_s / served_by[-1] * per_request * uses.mean)
     per_s = requests_s * uses.tokens
+    idle_s = uses.pauses_s + place_s
     times = [
-        characteristic_time(uses.pauses_s, per_s / by, capacity)
+        characteristic_time(idle_s, per_s / by, capacity)
         for by, capacity in zip(served_by, capacities, strict=True)
     ]
-    kept = [found_share(uses.pauses_s[again], per_s[again], time) for time in times]
+    kept = [found_share(idle_s[again], per_s[again], time) for time in times]
     return np.diff(np.maximum.accumulate(kept), prepend=0.0)
 
 

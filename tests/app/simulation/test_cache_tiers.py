@@ -124,6 +124,25 @@ def test_the_closed_form_finds_what_a_simulation_does():
     assert row["ttft_s"] == pytest.approx(named["ttft_mean_s"], rel=0.25)
 
 
+@pytest.mark.parametrize(
+    ("users", "limits", "share"),
+    [
+        (300, {}, 0.0),
+        (300, {"host_cache_gib": 100}, 0.54),
+        (100, {"max_num_seqs": 64}, 0.54),
+    ],
+)
+def test_sessions_that_wait_for_a_place_lose_their_earlier_turns(users, limits, share):
+    """198 sessions fill the memory: the turns of 300 leave it before the next one has a place, if
+    no tier below keeps them.  Those of 100 stay there, however few of them run."""
+    load = {"system": "h100", "engine": "vllm", "isl": 1024, "osl": 200, "turns": 3, **limits}
+    closed = ridgeline.serve(LLAMA, concurrency=users, **load)
+    named = ridgeline.simulate(LLAMA, concurrency=users, requests=4 * users, **load)
+    assert named.cached_share == pytest.approx(share, abs=0.01)
+    assert closed.output_tokens_per_s == pytest.approx(named.output_tokens_per_s, rel=0.05)
+    assert closed.ttft_s == pytest.approx(named.ttft_mean_s, rel=0.05)
+
+
 def test_a_larger_tier_finds_no_less_in_closed_form():
     load = {k: v for k, v in AGENTS.items() if k not in ("requests", "rate")}
     shares = [
