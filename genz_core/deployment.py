@@ -30,7 +30,8 @@ from genz_core.beside import SharedBeside
 from genz_core.common.memo import ByIdentity
 from genz_core.common.short_repr import clipped
 from genz_core.eager import as_run
-from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
+from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
+from genz_core.engine_constants import LEAST
 from genz_core.graphs import Graph, Model
 from genz_core.measured_runs import RunFacts
 from genz_core.models.model_kinds import model_type, padded

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.common.file_lock import locked
-from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
+from genz_core.engine import EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
+from genz_core.engine_constants import FIELDS
 from genz_core.errors import InvalidValue
 from genz_core.types import Parallelism
 from hardware_db import measured_runs

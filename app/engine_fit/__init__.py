@@ -3,7 +3,7 @@
 An engine's constants (host time, kernel floors, rates, waiting) are fitted on ln(predicted /
 measured), with the values of `hardware_db/engine_priors.yaml` as priors.  Each constant has a value
 on several levels; a prior keeps the lower levels close to the engine's value
-(`genz_core.engine.CONSTANTS`):
+(`genz_core.engine_constants.CONSTANTS`):
 
     engine   valid on every device                      hardware_db/engines/<engine>.yaml
     era      difference of one era of its releases      hardware_db/engines/eras.csv

@@ -13,7 +13,7 @@ import numpy as np
 from app.engine_fit.hierarchy import EngineFit
 from app.engine_fit.neighbours import by_model
 from genz_core.calibration.engine_calibration import moved
-from genz_core.engine import CONSTANTS, FIELDS
+from genz_core.engine_constants import CONSTANTS, FIELDS
 from genz_core.measured_runs import SIZES, Kernel
 from genz_core.types import Array
 from hardware_db.tables import folder

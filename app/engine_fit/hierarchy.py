@@ -23,7 +23,7 @@ from genz_core.calibration.engine_calibration import (
     optimum,
     slopes,
 )
-from genz_core.engine import CONSTANTS
+from genz_core.engine_constants import CONSTANTS
 from genz_core.types import Array, Mask
 
 #: Factor on a device's prior widths, by the tier of its latency profile: kernel rates are known if

@@ -18,7 +18,8 @@ from app.tuning.outcome import Outcome
 from app.tuning.space import Setting, of_setting
 from genz_core.calibration.engine_calibration import moved
 from genz_core.common.progress import Cancel, Progress
-from genz_core.engine import CONSTANTS, EngineProfile
+from genz_core.engine import EngineProfile
+from genz_core.engine_constants import CONSTANTS
 from genz_core.errors import RidgelineError
 from genz_core.types import Array
 

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from genz_core.calibration.error_metrics import ErrorSummary, error_summary
 from genz_core.calibration.operator_calibration import TOLERANCE
-from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
+from genz_core.engine import EngineProfile
+from genz_core.engine_constants import CONSTANTS, FIELDS
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 

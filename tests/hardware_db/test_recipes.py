@@ -6,14 +6,8 @@ import pytest
 
 import hardware_db
 from genz_core.deployment import tuned
-from genz_core.engine import (
-    CONSTANTS,
-    FIELDS,
-    EngineProfile,
-    MeasuredRecipe,
-    Recipe,
-    RecipeKey,
-)
+from genz_core.engine import EngineProfile, MeasuredRecipe, Recipe, RecipeKey
+from genz_core.engine_constants import CONSTANTS, FIELDS
 from genz_core.errors import InvalidValue
 from genz_core.types import Parallelism
 from hardware_db import recipes

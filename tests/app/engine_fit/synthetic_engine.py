@@ -11,7 +11,8 @@ from app.question.query import Query
 from app.question.question import Question
 from app.scenario.points_row import Point
 from genz_core.calibration.engine_calibration import moved
-from genz_core.engine import FIELDS, EngineProfile
+from genz_core.engine import EngineProfile
+from genz_core.engine_constants import FIELDS
 from genz_core.measured_runs import LATENTS
 
 SYSTEMS = ("h100", "h200", "b200")

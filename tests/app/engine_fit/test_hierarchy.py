@@ -11,7 +11,7 @@ from app.engine_fit.hierarchy import Design, fit
 from app.engine_fit.targets import load_measurements
 from genz_core.calibration.engine_calibration import moved
 from genz_core.deployment import tuned
-from genz_core.engine import CONSTANTS, FIELDS
+from genz_core.engine_constants import CONSTANTS, FIELDS
 from tests.app.engine_fit.synthetic_engine import SYSTEMS, level, synthetic
 
 

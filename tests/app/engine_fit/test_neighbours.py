@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.engine_fit.neighbours import Latents, _Block, by_model, fit_kernels, latents
-from genz_core.engine import FIELDS
+from genz_core.engine_constants import FIELDS
 from genz_core.measured_runs import SIZES
 from tests.app.engine_fit.synthetic_engine import BATCH, MODELS, ROWS, SYSTEMS, Synthetic, synthetic
 

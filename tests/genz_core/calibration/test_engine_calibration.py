@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from genz_core.calibration.engine_calibration import calibrate_engine, map_step, moved
-from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
+from genz_core.engine import EngineProfile
+from genz_core.engine_constants import CONSTANTS, FIELDS
 from genz_core.errors import InvalidValue
 
 PRIOR = EngineProfile(host_step_s=1e-3)
