@@ -113,7 +113,8 @@ def with_tiers(
     question = resolved.scenario
     below = tiers(question, resolved.system)
     found, kept = price(load), None
-    if question.turns == 1 or not (below or _place_s(found).any()):
+    evicted = not load.sharing.from_host and _place_s(found).any()  # that host is of any size
+    if question.turns == 1 or not (below or evicted):
         return found
     lost = sharing.nominal(question, *lengths).before
     whole = np.asarray(load.sharing.cached_tokens, dtype=float)

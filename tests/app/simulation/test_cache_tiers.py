@@ -143,6 +143,16 @@ def test_sessions_that_wait_for_a_place_lose_their_earlier_turns(users, limits, 
     assert closed.ttft_s == pytest.approx(named.ttft_mean_s, rel=0.05)
 
 
+def test_prefixes_on_a_host_of_any_size_outlast_the_wait_for_a_place():
+    load = {"system": "h100", "engine": "vllm", "isl": 1024, "osl": 200, "turns": 3}
+    on_device, on_host = (
+        ridgeline.serve(LLAMA, concurrency=[180, 300], prefix_tier=tier, **load).output_tokens_per_s
+        for tier in ("device", "host")
+    )
+    assert on_device[1] < 0.8 * on_device[0]
+    assert on_host[1] > 0.99 * on_host[0]
+
+
 def test_a_larger_tier_finds_no_less_in_closed_form():
     load = {k: v for k, v in AGENTS.items() if k not in ("requests", "rate")}
     shares = [
