@@ -38,6 +38,11 @@ from hardware_db.recipes import StepScale
 
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
+#: Of a closed loop of sessions that pause.
+_IN_FLIGHT = (
+    "concurrency counts the requests in flight, without the sessions that pause (think_s); "
+    "simulate counts these, too"
+)
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
 #: Figures of a load: latencies, which may have an interval, and the others.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
@@ -363,8 +368,10 @@ def sentences(
     load, values: see `table`.
     """
     of = evidence(resolved, result)
-    said = messages(resolved, result, [*resolved.notes, basis(resolved)], of)
-    if load != "concurrency":
+    closed = load == "concurrency"
+    pauses = [_IN_FLIGHT] if closed and resolved.scenario.think_s else []
+    said = messages(resolved, result, [*pauses, *resolved.notes, basis(resolved)], of)
+    if not closed:
         return said
     waiting = waiting_users(resolved, result, values)
     for at in np.flatnonzero(waiting != ""):

@@ -153,6 +153,13 @@ def test_prefixes_on_a_host_of_any_size_outlast_the_wait_for_a_place():
     assert on_host[1] > 0.99 * on_host[0]
 
 
+def test_a_closed_loop_of_sessions_that_pause_says_which_users_it_counts():
+    load = {"system": "h100", "turns": 3, "think_s": 60.0, "host_cache_gib": 10.0}
+    words = "concurrency counts the requests in flight"
+    assert words in ridgeline.serve(LLAMA, concurrency=8, **load).message
+    assert words not in ridgeline.serve(LLAMA, rate=1.0, **load).message
+
+
 def test_a_larger_tier_finds_no_less_in_closed_form():
     load = {k: v for k, v in AGENTS.items() if k not in ("requests", "rate")}
     shares = [
