@@ -142,6 +142,9 @@ GIBI = 2.0**30
         ("vllm", "l40s", (2048, 256)),  # vllm/engine/arg_utils.py, get_batch_defaults
         ("vllm", "a100-sxm4-80gb", (2048, 256)),
         ("vllm", "h100-sxm5-80gb", (8192, 1024)),
+        ("vllm", "b200-sxm-180gb", (16384, 1024)),
+        ("vllm 0.28.0", "mi300x", (16384, 1024)),
+        ("vllm 0.27.1", "b200-sxm-180gb", (8192, 1024)),
         ("sglang", "rtx-4090", (2048, 2048)),  # sglang/srt/server_args.py, by release
         ("sglang", "l40s", (4096, 2048)),
         ("sglang", "h100-sxm5-80gb", (8192, 2048)),
