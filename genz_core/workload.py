@@ -24,7 +24,7 @@ from genz_core.capacity.placement import placed
 from genz_core.common.short_repr import clipped, counts, spans
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
-from genz_core.errors import ContextTooLong, OutOfMemory
+from genz_core.errors import ContextTooLong, InvalidParallelism, OutOfMemory
 from genz_core.graphs import Model
 from genz_core.measured_runs import SIZES
 from genz_core.models.diffusion import denoising
@@ -53,8 +53,8 @@ class Estimate:
     """A workload priced on a system; every figure is an array [configs].
 
     prefill: the step that processes the prompts.  decode: the mean step over the output.
-    status: "ok" or a reason code per configuration; times of invalid ones are NaN, except for codes
-    in `WITH_TIMES`.
+    status: "ok" or a reason code per configuration; times and memory of invalid ones are NaN,
+    except for codes in `WITH_TIMES`.
     correction: correction of the steps by measured runs, which the times include.
     complaints: {configuration: sentence} for reasons other than memory.
     offload: bytes moved off the device.  notes: assumptions, in words.
@@ -87,7 +87,21 @@ class Estimate:
     @property
     def fits(self) -> NDArray[np.bool_]:
         """Whether each configuration fits on its devices, after offload."""
-        return self.memory.fits if self.offload is None else self.offload.fits
+        if self.offload is None:
+            return self.memory.fits
+        return self.offload.fits & self.valid
+
+    @property
+    def offloaded_bytes(self) -> Array:
+        """Bytes of the fullest device that are in another memory, [configs]."""
+        if self.offload is None:
+            return np.zeros(self.status.shape)
+        return self._masked(self.offload.host_bytes + self.offload.disk_bytes)
+
+    @property
+    def memory_bytes(self) -> Array:
+        """Bytes on the fullest device, without those that are offloaded, [configs]."""
+        return self.memory.total_bytes - self.offloaded_bytes
 
     def message(self, config: int = 0) -> str:
         """The sentence that explains a configuration's reason code; "" where it is "ok"."""
@@ -179,7 +193,7 @@ class Estimate:
             ("ttft_s", self.ttft_s),
             ("tpot_s", self.tpot_s),
             ("output_tokens_per_s", self.output_tokens_per_s),
-            ("memory_bytes", self.memory.total_bytes),
+            ("memory_bytes", self.memory_bytes),
         )
         return (
             f"Estimate({clipped(self.model.name)} on {clipped(self.system.name)} "
@@ -292,7 +306,7 @@ def _answered(
         prefill=steps.prefill,
         decode=steps.decode,
         correction=steps.correction,
-        memory=steps.memory,
+        memory=steps.memory.where(status != InvalidParallelism.code),
         offload=moved,
         status=status,
         complaints=complaints,

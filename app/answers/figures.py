@@ -97,7 +97,13 @@ FIGURES: Mapping[str, tuple[str, str, Better, str]] = {
         "low",
         "Memory that the runtime reserves on each device.",
     ),
-    "offloaded_bytes": ("Offloaded", "bytes", "low", "Bytes moved from the devices to the host."),
+    "offloaded_bytes": (
+        "Offloaded",
+        "bytes",
+        "low",
+        "Bytes of the fullest device that are kept in host memory, on disk or in a second memory; "
+        "its memory in use does not include them.",
+    ),
     "usable_bytes": ("Usable", "bytes", "high", "Memory that the engine may use on each device."),
 }
 #: Those with an 80 % interval.

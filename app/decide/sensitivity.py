@@ -116,7 +116,7 @@ def figures(resolved: Resolved) -> Figures:
         "ttft_s": float(priced.ttft_s[0]),
         "tpot_s": float(priced.tpot_s[0]),
         "output_tokens_per_s_per_device": rate,
-        "fits": float(bool(priced.memory.fits[0])),
+        "fits": float(bool(priced.fits[0])),
     }
 
 

@@ -18,7 +18,7 @@ from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import deployed, mean_device, sentences, served
 from app.scenario.summary import messages
 from genz_core.capacity.memory import memory
-from genz_core.errors import InvalidParallelism, RidgelineError
+from genz_core.errors import RidgelineError
 from genz_core.models.model_kinds import model_kind, prompt_tokens
 from genz_core.systems import System
 from genz_core.types import Array, Workload
@@ -193,8 +193,8 @@ def _static(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
     return _complete(resolved.system, devices, figures, rate) | {
         "status": result.status.astype(object),
         "message": messages(resolved, result, resolved.notes, of),
-        "fits": result.fits & result.valid,
-        "memory_bytes_per_device": np.where(result.valid, result.memory.total_bytes, np.nan),
+        "fits": result.fits,
+        "memory_bytes_per_device": result.memory_bytes,
         "bound_prefill_s": result.bound_ttft_s,
         "bound_decode_step_s": result.bound_decode_step_s,
     }
@@ -206,14 +206,13 @@ def _served(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
     result = served(resolved, {kind: load, **numbers})
     figures = served_columns(resolved, result, _LATENCIES, (), closed=kind == "concurrency")
     status = figures.pop("status")
-    valid = status != InvalidParallelism.code
     devices = np.broadcast_to(np.asarray(result.devices, dtype=float), (size,))
     rate, device = result.output_tokens_per_s, mean_device(resolved)
     return _complete(device, devices, figures, rate) | {
         "status": status.astype(object),
         "message": sentences(resolved, result, kind, numbers.get(kind, load)),
-        "fits": (result.capacity >= 1.0) & valid,
-        "memory_bytes_per_device": np.where(valid, result.memory_bytes, np.nan),
+        "fits": result.capacity >= 1.0,
+        "memory_bytes_per_device": result.memory_bytes,
         "bound_prefill_s": result.bound_prefill_s,
         "bound_decode_step_s": result.bound_decode_step_s,
     }

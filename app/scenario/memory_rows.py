@@ -34,12 +34,6 @@ def memory_rows(estimate: Estimate) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) | {"read_s": row[-1] / row[2]} for row in rows]
 
 
-def offloaded_bytes(estimate: Estimate) -> float:
-    """What a device does not hold because it is on the host, on disk or in a second memory."""
-    moved = estimate.offload
-    return 0.0 if moved is None else float((moved.host_bytes + moved.disk_bytes)[0])
-
-
 def _far_bytes(step: StepEstimate) -> float:
     """Traffic of a step with the second memory [bytes]."""
     weights = np.ones(1) if step.node_weights is None else step.node_weights[:, 0]

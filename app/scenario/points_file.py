@@ -222,8 +222,8 @@ def _static(resolved: Resolved, arrays: Mapping[str, Array]) -> dict[str, Any]:
         "wait_s": np.zeros_like(rate),
         "output_tokens_per_s": rate,
         **intervals.of_throughput(rate, columns),
-        "fits": result.memory.fits,
-        "memory_bytes_per_device": result.memory.total_bytes,
+        "fits": result.fits,
+        "memory_bytes_per_device": result.memory_bytes,
         "bound_prefill_s": result.prefill.bound_total_s,
         "bound_decode_step_s": step.bound_total_s * each,
     }

@@ -25,7 +25,6 @@ from genz_core.common.memo import ByIdentity
 from genz_core.models.model_kinds import generates, model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
 from genz_core.steps.step_estimate import StepEstimate
-from genz_core.types import Array
 
 
 def facts(resolved: Resolved, result: Estimate) -> Table:
@@ -60,9 +59,6 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
             found |= {name: value, **later(ends(name), trusted)}
         return found
 
-    offloaded: Array = np.zeros(shape)
-    if result.offload is not None:
-        offloaded = result.offload.host_bytes + result.offload.disk_bytes
     figures = {
         "model": resolved.model.name,
         "kind": model_kind(result.model),
@@ -80,13 +76,13 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
         "bound_ttft_s": result.bound_ttft_s,
         "bound_tpot_s": result.bound_tpot_s,
         **later(intervals.COST_COLUMNS, trusted),
-        "fits": memory.fits,
-        "memory_bytes_per_device": memory.total_bytes,
+        "fits": result.fits,
+        "memory_bytes_per_device": result.memory_bytes,
         "weights_bytes": memory.weights_bytes,
         "kv_bytes": memory.kv_bytes,
         "activations_bytes": memory.activations_bytes,
         "reserve_bytes": memory.reserve_bytes,
-        "offloaded_bytes": offloaded,
+        "offloaded_bytes": result.offloaded_bytes,
         "usable_bytes": float(memory.usable_bytes),
     }
     named = of_kind(result.model, figures, sequences) | _encoded(resolved, result)

@@ -7,8 +7,9 @@ so traced models and described ones are treated alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +84,15 @@ class Memory:
         if self.second is None:
             return self.total_bytes <= self.usable_bytes
         return self.over_bytes <= self._second_room()
+
+    def where(self, known: Mask) -> Memory:
+        """The same memory, NaN for the other configurations, which do not fit then.  known:
+        [configs].
+        """
+        if known.all():
+            return self
+        parts: dict[str, Any] = {n: np.where(known, getattr(self, n), np.nan) for n in _PARTS}
+        return replace(self, **parts)
 
     def _second_room(self) -> Array:
         """Bytes that the second memory can take: of the tensors that it may hold, as many

@@ -221,9 +221,8 @@ class _Asked:
         served = np.minimum(found.requests_per_s, found.most_per_s)
         users = self._users if self.closed else self._open(found)
         ranks = np.broadcast_to(np.asarray(writer.ranks, float), (self.size,))
-        devices = self.disaggregation.prefill.workers * np.asarray(
-            self.read.parallelism.devices
-        ) + workers * np.asarray(writer.parallelism.devices)
+        readers = self.disaggregation.prefill.workers * np.asarray(self.read.devices)
+        devices = readers + workers * np.asarray(writer.devices)
         tpot = masked(np.maximum(found.tpot_s, found.bound_step_s * each))
         far = novelty(writer.engine, writer.model, writer.system, writer.run_sizes(users))
         return ServingEstimate(
@@ -235,18 +234,18 @@ class _Asked:
             decode_step_s=masked(found.step_s * each),
             bound_prefill_s=masked(first),
             bound_decode_step_s=masked(found.bound_step_s * each),
-            running=found.running * workers,
+            running=masked(found.running * workers),
             correction=learned.decode,
             novelty=Novelty(*far, users / ranks),
             outside_s=self.before_s - self.read.engine.intake_s(self.read.load.isl),
-            capacity=writer.capacity * workers,
-            utilisation=found.use,
+            capacity=masked(writer.capacity * workers),
+            utilisation=masked(found.use),
             prompt_share=np.full_like(found.use, np.nan),
             output_tokens_per_s=masked(served * writer.osl * self.traffic.sharing.kept),
             osl=writer.osl,
             devices=np.broadcast_to(devices, (self.size,)),
             ranks=ranks * workers,
-            memory=writer.memory,
+            memory=writer.memory.where(timed),
             status=status,
             messages=messages,
             traffic=self.traffic,

@@ -40,7 +40,8 @@ class ServedLoads:
 
     load: open requests as its batch, with mean real lengths.  memory: with one sequence per rank.
     capacity: sequences whose cache fits.  status, messages: reason codes of loads that cannot be
-    served, and a sentence for each.  pooled: prompts and answers have workers of their own.
+    served, and a sentence for each.  devices: of the requested degrees, a number or [configs].
+    pooled: prompts and answers have workers of their own.
     """
 
     model: Model
@@ -53,6 +54,7 @@ class ServedLoads:
     capacity: Array
     status: NDArray[np.str_]
     messages: dict[int, str]
+    devices: Num
     pooled: bool = False
 
     @classmethod
@@ -83,10 +85,11 @@ class ServedLoads:
         for at, reason in zip(places.tolist(), single.reasons(places), strict=True):
             messages[at] = reason or _NO_ROOM
         status = np.where(full, OUT_OF_MEMORY, status)
-        split = checked.parallelism
+        split, devices = checked.parallelism, parallelism.devices
         return cls(
-            model, system, engine, split, traffic, load, single, capacity, status, messages, pooled
-        )
+            model, system, engine, split, traffic, load, single, capacity, status, messages,
+            devices, pooled,
+        )  # fmt: skip
 
     @property
     def deployed(self) -> Deployment:

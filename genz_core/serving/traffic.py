@@ -94,7 +94,8 @@ class ServingEstimate:
     osl: mean output tokens of a sequence; branches: sequences per request.  offloaded:
     bytes of a device's weights or caches on the host.  pooled: separate workers prefill.
     status: "ok" or a reason code; messages: a sentence for each code, by configuration.
-    traffic, parallelism: as requested, with 1 in place of degrees that cannot split the model.
+    devices: of the requested degrees.  traffic, parallelism: as requested, with 1 in place of
+    degrees that cannot split the model; their figures are NaN.
     """
 
     ttft_s: Array

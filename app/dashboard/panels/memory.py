@@ -13,7 +13,7 @@ from app.dashboard import caches, display_tables, export, load_curves, sidebar
 from app.dashboard.page_texts import page_text
 from app.dashboard.panels.operators import Step
 from app.dashboard.widgets import card, choose, draw_table
-from app.scenario.memory_rows import memory_rows, offloaded_bytes
+from app.scenario.memory_rows import memory_rows
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import capital, plain
@@ -65,7 +65,7 @@ def draw(step: Step) -> tuple[dict[str, Figure], pd.DataFrame]:
 def _cards(step: Step, usable: float) -> None:
     usage, s = step.estimate.memory, step.setup.scenario
     most_batch, most_input = caches.largest(step.setup)
-    moved = 0.0 if usage.second else offloaded_bytes(step.estimate)
+    moved = 0.0 if usage.second else float(step.estimate.offloaded_bytes[0])
     used, without = float(usage.total_bytes[0]) - moved, "without offload, " if moved else ""
     asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
     made = s.osl if generates(step.resolved.model) else 0

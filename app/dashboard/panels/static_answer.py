@@ -19,7 +19,6 @@ from app.scenario import intervals
 from app.scenario.description import load_words
 from app.scenario.intervals import Ranged
 from app.scenario.levers import phases_of
-from app.scenario.memory_rows import offloaded_bytes
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import facts, parts_of, step_of
@@ -76,7 +75,7 @@ def steps_of(estimate: Estimate) -> dict[str, str]:
 
 def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits: bool) -> None:
     priced = caches.priced(replace(setup, if_fitted=False))
-    memory, moved, held = priced.memory, offloaded_bytes(priced), bool(priced.fits[0])
+    memory, moved, held = priced.memory, float(priced.offloaded_bytes[0]), bool(priced.fits[0])
     if reads := "latency_s" in row:
         shown = quantities.rate(row["sequences_per_s"], "seq/s")
         words = f"{quantities.tokens_rate(row['sequences_per_s'] * setup.scenario.isl)} read"
@@ -88,7 +87,7 @@ def _other_cards(setup: Setup, resolved: Resolved, row: Mapping[str, Any], fits:
         figure_card("Output throughput", shown, words, meaning, fits=fits)
     card(
         "Memory per device",
-        quantities.size(float(memory.total_bytes[0]) - moved),
+        quantities.size(float(priced.memory_bytes[0])),
         f"{quantities.size(moved)} offloaded"
         if moved and held
         else f"{'fits in' if held else 'over'} {quantities.size(memory.usable_bytes)} "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
 import pytest
-from ridgeline import estimate, serve, sweep
+from ridgeline import estimate, sensitivity, serve, sweep
 
 from app.question.verbs import parameters_of
 from app.scenario import points_file
@@ -152,3 +153,36 @@ def test_a_static_batch_with_adapters_says_that_it_is_not_validated():
                 sweep(**{**question, "batch": [4]}).table.row()):  # fmt: skip
         assert "LoRA" in row["message"] and row["message"] == expected["message"]
         assert set(row["not_validated"].split()) >= LATENCIES
+
+
+@pytest.mark.parametrize(
+    "given", [{"offload": "weights"}, {"tp": 2, "batch": 400, "offload": "kv"}]
+)
+def test_what_is_offloaded_fits_and_is_not_on_the_device_in_every_table(given: Row):
+    """Two H100 hold neither the weights nor 400 caches of a 70B model."""
+    question = {"model": "meta-llama/Llama-3.1-70B", "system": "h100", "engine": "vllm", **given}
+    row = estimate(**question).table.row()
+    assert row["status"] == "ok" and row["fits"] and row["offloaded_bytes"] > 60e9
+    assert row["memory_bytes_per_device"] <= row["usable_bytes"]
+    held = sum(row[f"{part}_bytes"] for part in ("weights", "kv", "activations", "reserve"))
+    assert row["memory_bytes_per_device"] + row["offloaded_bytes"] == pytest.approx(held)
+
+    line = points_file.price([cells({"batch": 1, **question})])[0]
+    assert line["fits"] == "true" and sensitivity(**question)["figures"]["fits"]
+    agree(line, row, ("memory_bytes_per_device",))
+    agree(sweep(**question).table.row(), row, ("memory_bytes_per_device",))
+
+
+@pytest.mark.parametrize("load", [{"batch": 8}, {"concurrency": 8}, {"rate": 2}], ids=str)
+def test_degrees_that_cannot_split_the_model_have_their_devices_and_no_figure(load: Row):
+    """No figure of one device, which is priced in their place, stands in such a row."""
+    question = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "engine": "vllm", **load}
+    table = estimate(**question, tp=[3, 2], dp=[4, 1], on_error="status").table
+    bad, good = table.rows()
+    assert bad["status"] == "invalid_parallelism" and good["status"] == "ok"
+    assert (bad["devices"], good["devices"]) == (12, 2) and not bad.get("fits")
+    stated = {"tp", "dp", "devices", *load, "isl", "osl", "offloaded_bytes", "usable_bytes", "fits"}
+    numbers = {name for name, value in bad.items() if isinstance(value, (int, float))} - stated
+    assert {name for name in numbers if not math.isnan(bad[name])} == set()
+    assert {"memory_bytes_per_device", "ttft_s"} <= numbers
+    assert sweep(**question, tp=[3], dp=[4]).table.row()["devices"] == 12

@@ -40,6 +40,13 @@ def test_without_offload_it_does_not_fit_and_with_it_it_does(model, small):
     assert moved.offload.host_bytes[0] == pytest.approx(over)
 
 
+def test_what_was_moved_is_not_on_the_device(model, small):
+    moved = price(model, small, "weights")
+    assert moved.fits[0] and not moved.memory.fits[0]
+    assert moved.memory_bytes[0] == pytest.approx(small.memory_bytes)
+    assert moved.memory_bytes[0] + moved.offloaded_bytes[0] == moved.memory.total_bytes[0]
+
+
 def test_every_step_reads_what_was_moved(model, small):
     plain, moved = price(model, small), price(model, small, "weights")
     transfer = moved.offload.host_bytes[0] / 10e9
