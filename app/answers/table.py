@@ -65,6 +65,10 @@ class Table(Mapping[str, NDArray[Any]]):
         """Number of columns, as of any mapping; `length` is the number of rows."""
         return len(self.columns)
 
+    def __reduce__(self) -> Any:
+        """For another process: all columns, made."""
+        return Table, (dict(self), self.length)
+
     def row(self, at: int = 0) -> dict[str, Any]:
         """One row, with Python's own types."""
         return {name: _item(values[at]) for name, values in self.items()}

@@ -130,8 +130,7 @@ def study(document: Mapping[str, Any]) -> dict[str, Any]:
     """A technology study: {"title", "rows": [what `ridgeline study --json` prints]}."""
     from app.decide import study as decide
 
-    found = decide.study(document)
-    return {"title": found.title, "rows": list(found.rows)}
+    return decide.study(document).to_dict()
 
 
 def sweep(body: Body) -> dict[str, Any]:

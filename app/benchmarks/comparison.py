@@ -162,7 +162,7 @@ class Point:
         return next((row for row in self.rows if row.figure == figure), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Comparison(ResultTable):
     """Runs with their predictions.  level: share of runs within an interval."""
 

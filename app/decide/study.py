@@ -37,14 +37,27 @@ _FIGURES = (
 _RESOURCES = ("compute", "memory", "communication", "overhead")
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
-    """rows: chip, format, technique, status, message, figures, and the limiting resource of each
-    phase.
+@dataclass(frozen=True, repr=False, eq=False)
+class Study(results.ResultTable):
+    """A row per combination: chip, format, technique, status, message, figures, and the limiting
+    resource of each phase.
     """
 
     title: str
-    rows: tuple[dict[str, Any], ...]
+    combinations: tuple[dict[str, Any], ...]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return list(self.combinations)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that `ridgeline study --json` prints."""
+        return {"title": self.title, "rows": self.rows}
+
+    def __repr__(self) -> str:
+        names = ("chip", "format", "technique", "status", *_FIGURES[:5])
+        shown = [{name: row.get(name) for name in names} for row in self.rows]
+        return f"{self.title}\n{results.first_rows(shown, len(shown))}"
 
 
 def study(asked: Mapping[str, Any], sources: Sources = dict) -> Study:

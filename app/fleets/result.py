@@ -14,7 +14,7 @@ from app.scenario.results import DocumentTable, first_rows
 from genz_core.common.progress import Cancel, Progress, never, silent
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Fleet(DocumentTable):
     """A solved fleet question.
 

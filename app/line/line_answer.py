@@ -30,7 +30,7 @@ FUNCTIONS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Answered:
     """A line with its answer.
 

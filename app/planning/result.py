@@ -24,7 +24,7 @@ BRIEF = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Planned(DocumentTable):
     """The planner's answer.
 

@@ -29,7 +29,7 @@ _BRIEF = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class SweptTable(ColumnTable):
     """A table of a sweep, one row per combination; `columns` holds it as arrays.
 

@@ -58,7 +58,7 @@ class Tried:
         return self.run(replicas).good_share if replicas > 0 else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Available(DocumentTable):
     """The result of `availability`.
 

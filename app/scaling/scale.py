@@ -34,7 +34,7 @@ _WINDOWS, _MOST_POINTS = 24, 2000
 _WORSE, _LEAST_S = 1.1, 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaled(DocumentTable):
     """The results of a load with autoscaled replicas and with a fixed number.
 

@@ -137,7 +137,7 @@ def _whole(varied: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Estimate(FiguresByName):
     """A priced static batch.
 
@@ -269,7 +269,7 @@ def estimate(query: Query, on_error: OnError = "raise") -> Estimate | Served:
 # ------------------------------------------------------------------------------- under load
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Served(FiguresByName):
     """A deployment priced under load.
 

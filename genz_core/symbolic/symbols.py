@@ -48,6 +48,10 @@ class Results:
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
+    def __reduce__(self) -> Any:
+        """For another process, which has a lock of its own."""
+        return type(self), (self.arrays, self.steps, self.least, self.shapes, self._known)
+
     def size(self, name: str, least: float) -> Symbol:
         """A size of at least `least`."""
         self.steps.append(name)

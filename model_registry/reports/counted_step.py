@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from model_registry.graph.model import DescribedModel
 from model_registry.reports import static_table, step_documents
 from model_registry.reports.static_table import StaticTable
 from model_registry.spec import ModelInputs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,24 @@ class StepQuery:
     inputs: ModelInputs = field(default_factory=ModelInputs)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class CountedStep:
     """table: figures of each operator.  document: of schema `step_documents.SCHEMAS["ops"]`."""
 
     table: StaticTable
     document: Mapping[str, Any]
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """A row per operator of one block, SI units."""
+        import pandas as pd
+
+        return pd.DataFrame(static_table.as_rows(self.table))
+
+    def __repr__(self) -> str:
+        return static_table.as_text(self.table)
+
+    def _repr_html_(self) -> str:
+        return str(self.to_dataframe().to_html(index=False, border=0))
 
     def to_dict(self) -> dict[str, Any]:
         """The table and the document in one object, as `ridgeline ops --json` prints it."""

@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 from genz_core.common.cells import markdown_row, spreadsheet_cell
 from genz_core.errors import InvalidValue
@@ -311,10 +312,14 @@ def as_csv(table: StaticTable) -> str:
     return out.getvalue()
 
 
+def as_rows(table: StaticTable) -> list[dict[str, Any]]:
+    """The unrounded figures of every operator, by name."""
+    return [{**asdict(row), "flops_per_byte": row.flops_per_byte} for row in table.rows]
+
+
 def as_json(table: StaticTable) -> str:
     """JSON of the whole table, unrounded."""
-    rows = [{**asdict(row), "flops_per_byte": row.flops_per_byte} for row in table.rows]
     total = {**asdict(table.total), "flops_per_byte": table.total.flops_per_byte}
     storage = {**asdict(table.storage), "total": table.storage.total}
-    whole = {**asdict(table), "rows": rows, "total": total, "storage": storage}
+    whole = {**asdict(table), "rows": as_rows(table), "total": total, "storage": storage}
     return json.dumps(whole, indent=2)

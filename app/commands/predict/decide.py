@@ -73,8 +73,7 @@ def study(
     found = decide.study(yaml_document.read(file), sources)
     if chart is not None:
         opt.write_text(chart, svg.study(found))
-    rows = list(found.rows)
-    opt.show(form, {"title": found.title, "rows": rows}, rows)
+    opt.show(form, found.to_dict(), found.rows)
 
 
 def fleet(
