@@ -149,8 +149,22 @@ def _usage_sentence(error: Any) -> str:
         error.show()
         raise SystemExit(REFUSED)
     command = error.ctx.command_path if error.ctx else "ridgeline"
+    if refused := _parameter_left_out(command, getattr(error, "option_name", "")):
+        return refused
     sentence = " ".join(error.format_message().split())
     return f"{sentence.rstrip('.')}; see `{command} --help`"
+
+
+def _parameter_left_out(command: str, option: str) -> str:
+    """The sentence on an option that a command lacks because its verb leaves the parameter out;
+    otherwise "".
+    """
+    from app.question.parameters import ALIASES
+    from app.question.verbs import LEFT_OUT, refusal
+
+    verb, name = command.rpartition(" ")[2], option.removeprefix("--").replace("-", "_")
+    name = ALIASES.get(name, name)
+    return refusal(verb, name) if name in LEFT_OUT.get(verb, {}) else ""
 
 
 def _refuse(sentence: str) -> NoReturn:

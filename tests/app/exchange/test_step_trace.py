@@ -113,7 +113,7 @@ def test_the_commands_write_and_read(
     said = fail(monkeypatch, capsys, "chakra", str(tmp_path / "network.yml"))
     assert "not a Chakra trace" in said
     said = fail(monkeypatch, capsys, "export", DENSE, "--concurrency", "4")
-    assert "No such option: --concurrency" in said
+    assert "concurrency does not apply to export: leave it out" in said
     with pytest.raises(InvalidValue, match="give one number"):
         ridgeline.export(DENSE, system="h100", batch=[1, 2])
 
