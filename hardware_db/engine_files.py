@@ -115,19 +115,18 @@ def ran_otherwise(name: str, version: str) -> bool:
 
 
 def known_versions(record: EngineRecord) -> list[str]:
-    """Measured versions of an engine, and the last version of each era.
+    """Measured versions of an engine, and the last version of each era; oldest first.
 
-    Months and dated builds come first, then releases, oldest first, then builds with neither a
-    number nor a date ("nightly-...").
+    Builds without a number ("nightly-...") come last.
     """
     found = {row["version"] for row in table("engines", "runs") if row["engine"] == record.id}
     found |= {era.until for era in record.eras}
     return sorted(filter(None, found), key=_age)
 
 
-def _age(version: str) -> tuple[bool, bool, tuple[int, ...], str]:
-    read = Version.of(version)
-    return not (read.numbers or read.month), bool(read.numbers), read.numbers, version
+def _age(version: str) -> tuple[bool, tuple[int, ...], str]:
+    numbers = Version.of(version).numbers
+    return not numbers, numbers, version
 
 
 def _named(name: str) -> tuple[EngineRecord, str]:

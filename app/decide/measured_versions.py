@@ -16,8 +16,9 @@ _FEW = 4
 
 
 def measured_versions(engine: str) -> list[str]:
-    """Measured versions of an engine, and the last version of each era, in the order of
-    `known_versions`.
+    """Measured versions of an engine, and the last version of each era; oldest first.
+
+    Builds without a number ("nightly-...") come last.
     """
     return known_versions(hardware_db.engine_facts(engine))
 

@@ -23,7 +23,6 @@ from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
 from genz_core.systems import System
 from genz_core.types import Array, Mask
 from hardware_db.engine_files import prior_engine
-from hardware_db.engine_versions import Version
 
 #: Function (deployment, its rows, its engine) -> the engine used to price the rows.
 Under = Callable[[Resolved, Sequence[int], EngineProfile], EngineProfile]
@@ -204,9 +203,8 @@ def _add_newest(data: EngineFitData) -> None:
 
 
 def _is_release(name: str) -> bool:
-    """Whether a version is a release; a month is none, though Python reads "2025-10" as one."""
     try:
-        return bool(PythonVersion(name)) and not Version.of(name).month
+        return bool(PythonVersion(name))
     except InvalidVersion:
         return False
 
