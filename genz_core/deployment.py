@@ -278,19 +278,23 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
     """The engine with the factors and scales that were measured on a system, and with a model on
     it.
 
-    `measured_on` and `recipe` of the result state which were applied.  An engine without
-    `measurements` is returned unchanged.
+    `measured_on` and `recipe` of the result state which were applied.  Runs on a system with the
+    same device (`System.device_of`) count as runs on this one.  An engine without `measurements`
+    is returned unchanged.
     """
     measured = engine.measurements
     if measured is None:
         return engine
     silicon = measured.silicon.get(system.family, {})
-    device = measured.devices.get(system.slug, {})
+    device = measured.devices.get(system.device_slug, {})
     if engine.era:  # runs of today's release say nothing about an engine of another era
         return tuned(engine, device, above=(measured.eras.get(engine.era, {}), silicon))
     silicon = {} if system.family in measured.past else silicon
-    device = {} if system.slug in measured.past else device
-    recipe = measured.recipes.get(recipe_key(engine, model, system))
+    device = {} if system.device_slug in measured.past else device
+    key = recipe_key(engine, model, system)
+    recipe = measured.recipes.get(key) or measured.recipes.get(
+        replace(key, system=system.device_slug)
+    )
     return replace(
         tuned(engine, device, recipe, above=(silicon,)),
         neighbours=measured.runs.get(round(model.parameters)),
@@ -300,7 +304,7 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
 def run_facts(engine: EngineProfile, model: Model, system: System) -> RunFacts:
     """The facts by which a deployment is compared with measured runs of its engine and model."""
     drafts = str(model.speculation.draft_tokens) if isinstance(model, SpeculativeModel) else ""
-    return RunFacts(bulk_format(model), system.slug, system.family, engine.version, drafts)
+    return RunFacts(bulk_format(model), system.device_slug, system.family, engine.version, drafts)
 
 
 def tuned(

@@ -46,6 +46,8 @@ class System:
     expectations do not.
     second_memory: a slower memory that the device can read directly.
     links: scale-up first, scale-out last.  family: chips that share fitted efficiencies ("hopper").
+    device_of: slug of the system whose device this one has, beside other links ("h100-sxm5-80gb"
+    for an H800); "" where no other system has the same device.
     assumptions: figures of kind `assumed`, in words.  latency: fitted constants of its operators;
     None for the engine's defaults.  notes: how an ambiguous or partial name was understood; ignored
     when systems are compared.
@@ -76,6 +78,7 @@ class System:
     assumptions: tuple[str, ...] = ()
     latency: LatencyProfile | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
+    device_of: str = ""
 
     def __repr__(self) -> str:
         peaks = listed((f"{name} {rate:.4g}" for name, rate in self.peak_flops_per_s.items()), 200)
@@ -87,6 +90,11 @@ class System:
             f"{self.memory_bytes_per_s:.4g}, compute_units {self.compute_units}\n"
             f"  links {links or 'none'})"
         )
+
+    @property
+    def device_slug(self) -> str:
+        """Slug under which the device itself was measured: its own, or that of `device_of`."""
+        return self.device_of or self.slug
 
     def peak(self, compute: str) -> float:
         """Dense peak for an arithmetic type [FLOP/s].

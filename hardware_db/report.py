@@ -57,6 +57,8 @@ announced for Rubin CPX.
 
 A new system is one new file: state the known figures and leave out unknown ones. `include:` names a
 shipped system to start from; the remaining keys state the differences, and `null` removes a key.
+A system that changes only links, host or second memory has the same device as the one that it
+includes, and is priced with that device's kernels and measured runs.
 Put files of your own in `systems/` in the data folder (`$RIDGELINE_DATA`, else the usual place of
 the platform).
 """

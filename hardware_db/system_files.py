@@ -22,6 +22,12 @@ SHIPPED = Path(__file__).parent / "systems"
 _MAX_INCLUDES = 4
 #: Keys of a shipped document that are not inherited by a document that includes it.
 _NOT_INHERITED = ("aliases", "notes", "price", "instances")
+#: Keys that say nothing of the device itself: a document with no other ones has the device of the
+#: document that it includes.
+_BESIDE_THE_DEVICE = frozenset(
+    {"include", "id", "name", "aliases", "notes", "sources", "price", "instances"}
+    | {"links", "host", "second_memory"}
+)
 #: Entries of a shipped document that hold its names; each ends before the next line that starts a
 #: key.
 _NAMES = re.compile(r"^(?:id|name|aliases):.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
@@ -76,11 +82,15 @@ def complete(data: Mapping[str, Any], label: str) -> SystemRecord:
         UnknownSystem: the included system does not ship.
     """
     documents = [dict(data)]
+    device_of = ""
     for _ in range(_MAX_INCLUDES):
+        same_device = all(document.keys() <= _BESIDE_THE_DEVICE for document in documents)
         base = documents[-1].pop("include", None)
         if base is None:
             # the innermost first, so that a null removes what any document below it states
-            return system_record(reduce(yaml_document.overlay, reversed(documents)), label)
+            merged = reduce(yaml_document.overlay, reversed(documents))
+            return system_record({"device_of": device_of, **merged}, label)
+        device_of = str(base) if same_device else device_of
         documents.append(_included(base, label))
     raise InvalidValue(f"{label} includes through more than {_MAX_INCLUDES} files")
 

@@ -195,6 +195,9 @@ class SystemRecord(Form):
     vendor: str
     kind: Literal["gpu", "cpu", "tpu", "npu", "igpu"]
     family: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    #: The system whose device this one has, beside other links or another host; found from what the
+    #: document includes.
+    device_of: str = ""
     aliases: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     sources: dict[str, Source]
@@ -273,6 +276,7 @@ class SystemRecord(Form):
             vendor=self.vendor,
             kind=self.kind,
             family=self.family,
+            device_of=self.device_of,
             peak_flops_per_s={k: f.value * TERA for k, f in self.peak_dense_tflops.items()},
             memory_bytes=in_si(self.memory_gb, GIGA) or in_si(self.memory_gib, GIBI) or 0.0,
             memory_bytes_per_s=self.memory_gb_per_s.value * GIGA,

@@ -40,11 +40,13 @@ __all__ = [
 def load_profile(system: System, fitted: FittedProfile | None = None) -> LatencyProfile:
     """The latency profile of a system, complete: every class and format has constants.
 
-    A measured system uses its own fits; a sibling (same family) uses the typical constants of its
-    family with its own datasheet; a system of an unmeasured family uses those of related families
-    (`kin.csv`), and any other system typical constants by the width of its memory. Classes and
-    formats that a measured profile lacks come from its family, then from the typical constants;
-    each entry of `fits` states its tier; inherited constants count as typical.
+    A measured system uses its own fits, and a system with the device of a measured one
+    (`System.device_of`) uses that one's, with its own fits of collectives; a sibling (same family)
+    uses the typical constants of its family with its own datasheet; a system of an unmeasured
+    family uses those of related families (`kin.csv`), and any other system typical constants by the
+    width of its memory. Classes and formats that a measured profile lacks come from its family,
+    then from the typical constants; each entry of `fits` states its tier; inherited constants count
+    as typical.
 
     fitted: a profile of this system that takes precedence over those of its slug.
     """
@@ -54,19 +56,29 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     profiles = (*(profile for _, profile in own_by_name), *shipped)
     own = [profile for profile in profiles if system.slug in profile.systems]
     own = own if fitted is None else [fitted]
+    links: list[FittedProfile] = []
+    if system.device_of:  # kernels are the device's, collectives its own links'
+        links = [_only(profile, "collective") for profile in own]
+        device = [profile for profile in profiles if system.device_of in profile.systems]
+        users = [profile for profile in own if profile not in shipped]
+        own = [*users, *device, *(profile for profile in own if profile in shipped)]
     family = [
         profile for profile in profiles if profile.family == system.family and profile not in own
     ]
     relatives = [_of_family(system.family, family)] if family else []
     typical = typical_profile(system)
     inherited = [] if own or relatives else _inherited(system.family)
-    layers = [*own, *relatives, *inherited]
+    layers = [*links, *own, *relatives, *inherited]
     # Over PCIe collectives depend on the host, so constants from one host do not apply to another.
     if system.links and "pcie" in system.links[0].name.casefold():
         layers = [_without(profile, "collective") for profile in layers]
     profile = as_inherited(layered(system.slug, [*layers, typical]))
     weakest = _weakest(profile)
-    note = _origin(own, family, weakest) if own or relatives else _inheritance(system, inherited)
+    note = (
+        _origin(system, own, family, weakest)
+        if own or relatives
+        else _inheritance(system, inherited)
+    )
     profile = replace(profile, note=note)
     if not own or all(own[0] is not other for other in shipped):
         return profile
@@ -91,12 +103,16 @@ def _weakest(profile: LatencyProfile) -> Tier:
     return max((profile.fit(*key).tier for key in _MAIN), key=_TIERS.index)
 
 
-def _origin(own: Sequence[FittedProfile], family: Sequence[FittedProfile], weakest: Tier) -> str:
+def _origin(
+    system: System, own: Sequence[FittedProfile], family: Sequence[FittedProfile], weakest: Tier
+) -> str:
     """A phrase on the origin of the constants of a device that was measured, or whose family was:
     which classes are from there, unless all main ones are.
     """
     names = ", ".join(profile.name for profile in family)
-    source = f"measurements of this device ({own[0].name})" if own else f"its family: {names}"
+    here = own and system.slug in own[0].systems
+    device = "this device" if here else f"the same device in {system.device_of}"
+    source = f"measurements of {device} ({own[0].name})" if own else f"its family: {names}"
     if weakest != "default":
         return f"fitted on {source}"
     classes = sorted({operator for one in own or family for operator, _ in one.parameters})
@@ -141,9 +157,19 @@ def _inheritance(system: System, inherited: Sequence[FittedProfile]) -> str:
 
 def _without(profile: FittedProfile, operator: str) -> FittedProfile:
     """The profile without the constants of a class."""
+    return _with_classes(profile, lambda one: one != operator)
+
+
+def _only(profile: FittedProfile, operator: str) -> FittedProfile:
+    """The profile with the constants of one class."""
+    return _with_classes(profile, lambda one: one == operator)
+
+
+def _with_classes(profile: FittedProfile, wanted: Callable[[str], bool]) -> FittedProfile:
+    """The profile with the constants of the wanted classes."""
 
     def keep(entries: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
-        return {key: value for key, value in entries.items() if key[0] != operator}
+        return {key: value for key, value in entries.items() if wanted(key[0])}
 
     return replace(profile, parameters=keep(profile.parameters), fits=keep(profile.fits))
 

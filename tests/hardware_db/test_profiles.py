@@ -59,6 +59,21 @@ def test_a_measured_system_uses_its_own_constants_and_a_sibling_its_familys():
         assert sibling.tier == "sibling"
 
 
+def test_a_system_with_the_device_of_another_has_its_kernels_and_keeps_its_own_collectives():
+    h800, h100 = (hardware_db.load(name) for name in ("h800", "h100"))
+    assert (h800.device_of, h800.device_slug, h100.device_of) == (h100.slug, h100.slug, "")
+    for operator, formats in h100.latency.parameters.items():
+        if operator != "collective":
+            assert h800.latency.parameters[operator] == formats, operator
+    [measured] = (profile for profile in measured_profiles() if h800.slug in profile.systems)
+    all_reduce = measured.parameters["collective", "nccl.all_reduce"]
+    assert h800.latency.constants("collective", "nccl.all_reduce") == all_reduce
+    assert h800.latency.residual == h100.latency.residual
+    assert h800.latency.note == (
+        "fitted on measurements of the same device in h100-sxm5-80gb (h100_sxm)"
+    )
+
+
 def test_the_note_of_a_device_measured_in_part_names_the_classes_and_the_origin_of_the_others():
     note = {
         slug: load_profile(hardware_db.facts(slug).system()).note

@@ -106,3 +106,20 @@ def test_the_names_of_a_shipped_system_are_found_without_reading_the_rest_of_it(
     found = system_files._named(system_files.shipped()[slug], 0)
     assert found.slug == record.id == slug
     assert found.names == (record.id, record.name, *record.aliases)
+
+
+@pytest.mark.parametrize(
+    ("changes", "device_of"),
+    [
+        ({"name": "H100 on a slow switch", "links": {}}, "h100-sxm5-80gb"),
+        ({"tdp_w": {"value": 500, "source": "s", "kind": "assumed", "note": "capped"}}, ""),
+        ({"include": "h800-sxm5-80gb"}, "h100-sxm5-80gb"),
+        ({"include": "h200-sxm-141gb"}, "h200-sxm-141gb"),
+    ],
+)
+def test_a_system_has_the_device_of_the_one_that_it_includes_unless_it_changes_it(
+    changes, device_of
+):
+    document = {"include": "h100-sxm5-80gb", "id": "mine", "name": "Mine"} | changes
+    document["sources"] = {"s": {"title": "my own figures"}}
+    assert system_files.complete(document, "mine").system().device_of == device_of
