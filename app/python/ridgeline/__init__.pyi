@@ -664,8 +664,8 @@ def read_report(
     r"""Read a profiler's report: Nsight Systems, Nsight Compute or the PyTorch profiler."""
 
 def routing(
-    statistics: str | Path | Mapping[str, Any] | Sequence[Any] | np.ndarray,
     model: str | Path | Mapping[str, Any] | Model,
+    statistics: str | Path | Mapping[str, Any] | Sequence[Any] | np.ndarray,
     *,
     system: str | Path | System = "h100-sxm5-80gb",
     engine: str | EngineProfile = "",

@@ -105,16 +105,20 @@ def _arguments(
     name: str, own: Sequence[Own], first: Sequence[str], model: Any, instead: Mapping[str, str]
 ) -> Iterator[Own]:
     """All arguments of a verb's function: positional arguments, parameters, other arguments."""
-    stated = {one.name: one for one in own}
-    yield from (stated[at] for at in first if at in stated)
     known = parameters_of(name)
     wanted = [one for at, one in PARAMETERS.items() if at in known or at in instead]
-    for one in wanted:
-        default = model if one.name == "model" else one.default
-        yield Own(one.name, type_of(one, name), default, help_of(one))
+    every = {
+        one.name: Own(
+            one.name, type_of(one, name), model if one.name == "model" else one.default,
+            help_of(one),
+        )
+        for one in wanted
+    }  # fmt: skip
     for extra in extras_of(name).values():
-        yield Own(extra.name, type_of(extra, ""), extra.default, help_of(extra))
-    yield from (one for one in own if one.name not in first)
+        every[extra.name] = Own(extra.name, type_of(extra, ""), extra.default, help_of(extra))
+    every |= {one.name: one for one in own}
+    yield from (every.pop(at) for at in first)
+    yield from every.values()
 
 
 def type_of(one: Parameter, name: str) -> str:

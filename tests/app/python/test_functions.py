@@ -52,6 +52,18 @@ def test_arguments_without_a_name_are_few():
         ridgeline.estimate(batch=4)
 
 
+@pytest.mark.parametrize(
+    ("verb", "names"),
+    [("estimate", ["model"]), ("routing", ["model", "statistics"]),
+     ("compare", ["reports", "model"]), ("guard", ["results", "model"]),
+     ("watch", ["source", "model"])],
+)  # fmt: skip
+def test_help_shows_arguments_without_a_name_in_the_order_of_a_call(verb: str, names: list[str]):
+    shown = inspect.signature(getattr(ridgeline, verb)).parameters.values()
+    unnamed = [one.name for one in shown if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    assert unnamed == names
+
+
 def test_a_misspelled_argument_says_which_is_near():
     with pytest.raises(InvalidValue, match="'bacth' is not a parameter: did you mean batch"):
         ridgeline.estimate(MODEL, bacth=4)
@@ -155,6 +167,7 @@ def test_a_type_checker_accepts_what_may_be_given_and_refuses_what_may_not(tmp_p
     program.write_text(
         "import numpy as np\nimport ridgeline\n"
         'good = ridgeline.estimate("m", system="h100", batch=[1, 8], isl="10k", tp=np.array([1]))\n'
+        'uneven = ridgeline.routing("m", [[3, 1]], tp=2, ep=2, copies=[0, 2])\n'
         'plans = ridgeline.plan("m", rate=4, system=["h100", "h200"], price={"h100": 2.5})\n'
         'wrong = ridgeline.estimate("m", bacth=4)\n'
         'other = ridgeline.serve("m", concurrency=4, burst_start="yes")\n'
@@ -164,4 +177,4 @@ def test_a_type_checker_accepts_what_may_be_given_and_refuses_what_may_not(tmp_p
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if "program.py" in line and "error" in line]
-    assert [int(line.split(":")[1]) for line in lines] == [5, 6], done.stdout
+    assert [int(line.split(":")[1]) for line in lines] == [6, 7], done.stdout
