@@ -89,6 +89,11 @@ def headers_of(error: RidgelineError) -> dict[str, str]:
     return {"Retry-After": f"{math.ceil(error.retry_s)}"} if isinstance(error, Busy) else {}
 
 
+def status_of_body(errors: Sequence[Mapping[str, Any]]) -> int:
+    """Status for an invalid body: 400 if it is not JSON, 422 for its content."""
+    return 400 if errors[0]["type"] == "json_invalid" else 422
+
+
 def of_body(errors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The document for an invalid body, from pydantic's first error."""
     first = errors[0]

@@ -319,7 +319,8 @@ def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
 
     @api.exception_handler(RequestValidationError)
     async def of_body(_: Request, error: RequestValidationError) -> Response:
-        return refuse(422, errors.of_body(error.errors()))
+        said = error.errors()
+        return refuse(errors.status_of_body(said), errors.of_body(said))
 
     @api.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:

@@ -86,7 +86,9 @@ def estimate(body: Body) -> dict[str, Any]:
     found = results.estimate(asked_by(body), **extras_by(body))
     rows = found.rows
     if body.operators:
-        if isinstance(found, results.Served) or not found.scalar:
+        if isinstance(found, results.Served):
+            raise InvalidValue(f"operators are those of a static batch: leave out {found.load}")
+        if not found.scalar:
             raise InvalidValue("operators need a single static batch: give numbers, not lists")
         priced = found.engine_estimate
         steps = {phase: getattr(priced, phase) for phase in phases_of(priced)}

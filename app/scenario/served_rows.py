@@ -347,7 +347,7 @@ def table(
         "system": resolved.system.slug,
         "engine": resolved.engine.name,
         "devices": figures["devices"],
-        load: np.asarray(values, dtype=float),
+        load: np.asarray(values, dtype=float if load == "rate" else int),
         **figures,
         "message": partial(sentences, resolved, result, load, values),
     }

@@ -130,7 +130,7 @@ def schema(name: str) -> dict[str, Any]:
         UnknownName: there is no such document.
     """
     if name not in _OWN:
-        raise UnknownName("schema", name, list(_OWN))
+        raise UnknownName("schema", name, list(_OWN), f"Documents: {', '.join(_OWN)}.")
     handed_on = {} if name == "step" else _CARRIED
     fields = {"schema": {"const": step_documents.SCHEMAS[name]}, **handed_on, **_OWN[name]()}
     return {

@@ -70,17 +70,24 @@ def test_a_field_that_is_misspelled_is_named_with_its_neighbours(api):
     assert error["near"] == ["batch"] and error["code"] == "unknown_parameter"
 
 
-BROKEN = [
-    b"", b"[]", b"{", b'{"model": 1e999}', b"\xff\xfe", b"[" * 10_000,
-    b'{"batch": ' + b"9" * 5000 + b"}", b'{"model": "\\ud800"}',
-]  # fmt: skip
+#: Bodies that cannot be read, and ones that can be and are no question.
+UNREADABLE = [b"{", b"\xff\xfe", b"[" * 10_000, b'{"batch": ' + b"9" * 5000 + b"}"]
+BROKEN = [*UNREADABLE, b"", b"[]", b'{"model": 1e999}', b'{"model": "\\ud800"}']
 
 
 @pytest.mark.parametrize("body", BROKEN, ids=lambda body: repr(body[:12]))
 def test_what_is_no_body_is_refused_in_a_sentence(api, body):
     answer = api.post("/estimate", content=body, headers={"content-type": "application/json"})
-    assert 400 <= answer.status_code < 500
+    assert answer.status_code == (400 if body in UNREADABLE else 422)
     assert answer.json()["error"]["message"]
+
+
+def test_operators_of_a_load_are_refused_by_what_makes_it_one(api):
+    given = {"model": MODEL, "operators": True}
+    for load in ("concurrency", "rate"):
+        said = refused(api, "estimate", **given, **{load: 2})["message"]
+        assert said == f"operators are those of a static batch: leave out {load}"
+    assert "numbers, not lists" in refused(api, "estimate", **given, batch=[1, 2])["message"]
 
 
 def paths(tmp_path: Path) -> list[str]:

@@ -15,7 +15,7 @@ from ridgeline import _stub
 
 from app.answers.table import to_json
 from app.question.verbs import parameters_of
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, RidgelineError
 
 ROOT = Path(__file__).parents[3]
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -116,6 +116,20 @@ def test_a_trace_that_is_served_is_simulated(tmp_path: Path):
     assert served.to_dict() == ridgeline.simulate(MODEL, trace=path, tp=2).to_dict()
     with pytest.raises(InvalidValue, match="cp does not apply to simulate"):
         ridgeline.serve(MODEL, trace=path, cp=2)
+
+
+def test_users_are_a_whole_number_in_every_table():
+    given = {"model": MODEL, "system": "h100", "engine": "vllm"}
+    tables = [ridgeline.serve(**given, concurrency=[1, 16]),
+              ridgeline.sweep(**given, concurrency=[1, 16])]  # fmt: skip
+    for table in tables:
+        assert [repr(row["concurrency"]) for row in table.rows] == ["1", "16"]
+    assert repr(ridgeline.serve(**given, rate=4).to_dict()["rate"]) == "4.0"
+
+
+def test_an_unknown_schema_is_refused_with_those_that_there_are():
+    with pytest.raises(RidgelineError, match="Documents: arch, modules, ops, step"):
+        ridgeline.schema("steps of a model")
 
 
 def test_one_served_load_is_a_dictionary_and_several_are_a_frame():
