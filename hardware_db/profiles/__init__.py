@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from genz_core.common.memo import ByIdentity
 from genz_core.latency.device import Device
 from genz_core.latency.profile import LatencyProfile, Tier
 from genz_core.systems import System
-from hardware_db import yaml_document
+from hardware_db import system_files, yaml_document
 from hardware_db.data_folder import data_folder
 from hardware_db.own_files import OwnFiles, read_all, read_text
 from hardware_db.profile_schema import (
@@ -24,6 +24,7 @@ from hardware_db.profile_schema import (
     plain_data,
     read,
 )
+from hardware_db.profiles.siblings import Sibling, in_order
 from hardware_db.profiles.trees import MeasuredTrees
 from hardware_db.profiles.typical import as_inherited, for_device, on_cpu
 from hardware_db.tables import table
@@ -42,11 +43,11 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
 
     A measured system uses its own fits, and a system with the device of a measured one
     (`System.device_of`) uses that one's, with its own fits of collectives; a sibling (same family)
-    uses the typical constants of its family with its own datasheet; a system of an unmeasured
-    family uses those of related families (`kin.csv`), and any other system typical constants by the
-    width of its memory. Classes and formats that a measured profile lacks come from its family,
-    then from the typical constants; each entry of `fits` states its tier; inherited constants count
-    as typical.
+    uses the typical constants of its family with its own datasheet, in the order of the measured
+    boards (`siblings.in_order`); a system of an unmeasured family uses those of related families
+    (`kin.csv`), and any other system typical constants by the width of its memory. Classes and
+    formats that a measured profile lacks come from its family, then from the typical constants;
+    each entry of `fits` states its tier; inherited constants count as typical.
 
     fitted: a profile of this system that takes precedence over those of its slug.
     """
@@ -72,7 +73,10 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     # Over PCIe collectives depend on the host, so constants from one host do not apply to another.
     if system.links and "pcie" in system.links[0].name.casefold():
         layers = [_without(profile, "collective") for profile in layers]
-    profile = as_inherited(layered(system.slug, [*layers, typical]))
+    profile = layered(system.slug, [*layers, typical])
+    if relatives and any(fit.tier == "sibling" for fit in profile.fits.values()):
+        profile = in_order(profile, system, _siblings(one for one in family if one in shipped))
+    profile = as_inherited(profile)
     weakest = _weakest(profile)
     note = (
         _origin(system, own, family, weakest)
@@ -118,6 +122,12 @@ def _origin(
     classes = sorted({operator for one in own or family for operator, _ in one.parameters})
     others = f"its family ({names}) and typical constants" if own and names else "typical constants"
     return f"{', '.join(classes)} fitted on {source}; others from {others}"
+
+
+def _siblings(family: Iterable[FittedProfile]) -> list[Sibling]:
+    """The measured boards of a family, without those that have another one's device."""
+    found = ((system_files.find(slug).system(), one) for one in family for slug in one.systems)
+    return [Sibling(board, profile) for board, profile in found if not board.device_of]
 
 
 _FAMILIES: ByIdentity[FittedProfile] = ByIdentity(32)

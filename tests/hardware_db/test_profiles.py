@@ -296,3 +296,28 @@ def test_boards_of_one_switch_reach_the_same_share_of_it_with_eight_devices(algo
     ]
     reached = [constants.efficiency_8 for constants in shares]
     assert max(reached) < 1.1 * min(reached)
+
+
+@pytest.mark.parametrize(("sibling", "measured"), [("l40", "l40s"), ("a40", "rtx-a6000")])
+def test_no_sibling_reaches_higher_rates_than_a_measured_board_with_as_much_of_everything(
+    sibling, measured
+):
+    less, more = hardware_db.load(sibling), hardware_db.load(measured)
+    one, other = (board.latency.constants("gemm", "bf16") for board in (less, more))
+    assert one.memory_efficiency * less.memory_bytes_per_s <= 1.001 * (
+        other.memory_efficiency * more.memory_bytes_per_s
+    )
+    assert one.compute_efficiency * less.peak("bf16") <= 1.001 * (
+        other.compute_efficiency * more.peak("bf16")
+    )
+    assert one.launch_s >= other.launch_s
+
+
+def test_a_sibling_with_more_of_everything_reaches_at_least_the_rates_of_a_measured_board():
+    more, less = hardware_db.load("gh200-96gb"), hardware_db.load("h100")
+    one, other = (board.latency.constants("gemm", "bf16") for board in (more, less))
+    assert one.memory_efficiency * more.memory_bytes_per_s >= 0.999 * (
+        other.memory_efficiency * less.memory_bytes_per_s
+    )
+    assert one.compute_efficiency >= other.compute_efficiency
+    assert one.k_step_s <= other.k_step_s
