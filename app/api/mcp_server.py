@@ -26,6 +26,7 @@ from app.api.answers import Answers
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
 from app.api.request_bounds import BoundedRequests, Bounds
 from app.api.uploads import Sent
+from app.question.query import UnknownParameter
 from app.scenario import system_facts
 from genz_core.errors import RidgelineError
 
@@ -34,6 +35,8 @@ sizes bytes, cost US dollars; *_low_s and *_high_s enclose 80 % of measured runs
 under not_validated have no interval.  `profile` names the constants used.  Names of models and
 systems are found with the tools models and systems; an error suggests close names."""
 _LONGEST_REPORT = 2_000_000
+#: Keywords of schemas that tools leave out.
+_UNSAID = ("title", "maxLength", "minItems", "maxItems")
 Told = TypeVar("Told")
 
 
@@ -48,10 +51,8 @@ def server(answers: Answers) -> MCPServer:
     """The MCP server for some answers."""
     tools = [_verb_tool(verb, kind, answers) for verb, kind in bodies.ASKED.items()]
     tools += [_file_tool(verb, kind, answers) for verb, kind in bodies.WITH_FILES.items()]
-    made = MCPServer("ridgeline", instructions=_INSTRUCTIONS, tools=tools)
-    for tool in (*_other_tools(answers), *_library_tools()):
-        made.tool(name=tool.__name__.rstrip("_"))(tool)
-    return made
+    tools += [_plain_tool(function) for function in (*_other_tools(answers), *_library_tools())]
+    return MCPServer("ridgeline", instructions=_INSTRUCTIONS, tools=tools)
 
 
 def over_http(made: MCPServer, host: str, bounds: Bounds) -> ASGIApp:
@@ -98,6 +99,25 @@ def _file_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
     return _tool(verb, kind, ask, texts)
 
 
+def _plain_tool(function: Callable[..., dict[str, Any]]) -> Tool:
+    """A tool whose arguments are those of a function, refused in the sentences of a body."""
+    made = Tool.from_function(function, name=function.__name__.rstrip("_"))
+    told = made.fn_metadata
+    known = told.arg_model.model_fields
+
+    def ask(given: dict[str, Any]) -> dict[str, Any]:
+        if unknown := next((name for name in given if name not in known), None):
+            raise ToolError(str(UnknownParameter(unknown, known)))
+        return function(**_body(told.arg_model, given).model_dump_one_level())
+
+    checked = _Given(
+        arg_model=told.arg_model, output_schema=told.output_schema, output_model=told.output_model,
+        wrap_output=told.wrap_output,
+    )  # fmt: skip
+    schema = {**made.parameters, "additionalProperties": False}
+    return made.model_copy(update={"fn": ask, "fn_metadata": checked, "parameters": schema})
+
+
 def _tool(
     verb: str,
     kind: type[bodies.Body],
@@ -105,12 +125,16 @@ def _tool(
     texts: Mapping[str, str] | None = None,
 ) -> Tool:
     """A tool with the schema of a body, and of additional texts."""
-    schema = kind.model_json_schema()
+    schema: dict[str, Any] = _short(kind.model_json_schema())
     if texts:
         beside = {name: {"type": "string", "default": given} for name, given in texts.items()}
         schema["properties"] = beside | schema["properties"]
         schema["required"] = ["text", *schema.get("required", ())]
-    fields: dict[str, Any] = {name: (Any, None) for name in schema["properties"]}
+    # the SDK reads JSON in a text, unless the argument is a text
+    fields: dict[str, Any] = {
+        name: (str if _is_text(field) else Any, None)
+        for name, field in schema["properties"].items()
+    }
     arguments = create_model(f"{verb}Arguments", __base__=ArgModelBase, **fields)
     told = func_metadata(ask)
     return Tool(
@@ -121,6 +145,28 @@ def _tool(
             wrap_output=told.wrap_output,
         ),
     )  # fmt: skip
+
+
+def _short(schema: Any) -> Any:
+    """A schema without what takes an assistant's attention and a refusal states: titles, lengths,
+    and the limits of a number once more for lists of it.
+    """
+    if isinstance(schema, list):
+        return [_short(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _short(each) for name, each in schema.items() if name not in _UNSAID}
+    if "properties" in schema:  # by name, some of which are those of keywords
+        found["properties"] = {name: _short(each) for name, each in schema["properties"].items()}
+    if schema.get("type") == "array" and "maximum" in schema.get("items", {}):
+        found["items"] = {"type": schema["items"]["type"]}
+    return found
+
+
+def _is_text(field: Mapping[str, Any]) -> bool:
+    """Whether a field takes texts alone, if it is given."""
+    kinds = {each.get("type") for each in field.get("anyOf", [field])}
+    return kinds - {"null"} == {"string"}
 
 
 def _body(kind: type[BaseModel], given: dict[str, Any]) -> Any:

@@ -70,12 +70,16 @@ def test_a_load_is_that_of_the_command_line(scenario):
     assert {name: command[name] for name in row} == row
 
 
-def test_every_verb_is_a_tool_and_says_what_it_takes():
+def listed_tools() -> list[Any]:
     async def tools() -> Any:
         async with Client(made()) as client:
             return (await client.list_tools()).tools
 
-    listed = {tool.name: tool for tool in asyncio.run(tools())}
+    return list(asyncio.run(tools()))
+
+
+def test_every_verb_is_a_tool_and_says_what_it_takes():
+    listed = {tool.name: tool for tool in listed_tools()}
     verbs = {*bodies.ASKED, *bodies.WITH_FILES, "import"}
     assert set(listed) == verbs | {"ask", "study", "models", "model", "systems", "system"}
     assert all(tool.description for tool in listed.values())
@@ -122,6 +126,33 @@ def test_a_report_is_sent_as_text():
     judged = asked("guard", text=text, baseline=text, tolerance=3, **given)
     assert judged["verdicts"] and "passed" in judged
     assert "give the text" in refused("guard", **given)
+
+
+def test_a_text_of_json_is_a_text():
+    """The SDK reads JSON in texts, since assistants write lists as such; a report is no list."""
+    path = ROOT / "tests" / "fixtures" / "results" / "aiperf" / "aiperf_0.13_poisson.json"
+    text = path.read_text(encoding="utf-8")
+    compared = asked("compare", text=text, model="Qwen/Qwen3-0.6B", system="h100", rate=1)
+    assert compared["runs"]
+    given = {"model": MODEL, "system": "h100", "engine": "vllm"}
+    lines = '{"timestamp": 0, "input_length": 100, "output_length": 3}'
+    assert asked("simulate", **given, trace=lines)["requests"] == 1
+
+
+def test_no_argument_of_a_tool_is_ignored_or_refused_in_the_words_of_a_library():
+    assert "'search' is not a parameter" in refused("models", search="llama")
+    assert "did you mean vendor" in refused("systems", vender="AMD")
+    for tool, name in (("ask", "line"), ("model", "name"), ("study", "question")):
+        said = refused(tool)
+        assert f"{name}: this field is required" in said and "pydantic" not in said
+    assert "find = 3: " in refused("models", find=3)
+
+
+def test_what_an_assistant_reads_before_it_asks_is_short():
+    """All tools are in an assistant's context from the start."""
+    schemas = {tool.name: json.dumps(tool.input_schema) for tool in listed_tools()}
+    assert sum(map(len, schemas.values())) < 260_000
+    assert '"title"' not in schemas["estimate"]
 
 
 def test_refusals_are_the_sentences_of_the_command_line():
