@@ -117,7 +117,11 @@ NUMBERS: Mapping[str, tuple[str, str, str]] = {
     "input_tokens": ("Input", "tokens", "Tokens of the request's prompt."),
     "output_tokens": ("Output", "tokens", "Output tokens of the request."),
     "cached_tokens": ("Cached", "tokens", "Tokens of the prompt found in the cache."),
-    "running": ("Running", "count", "Most requests that run at once: others wait."),
+    "running": (
+        "Running",
+        "count",
+        "Requests that run at once, on average; of a full closed loop the most: others wait.",
+    ),
     "capacity": ("Fit in memory", "count", "Requests that fit in the KV cache at the same time."),
     "rank": ("Rank", "count", "Data-parallel rank that served the request."),
     "requests": ("Requests sent", "count", "Requests that were sent."),

@@ -30,7 +30,7 @@ _TRIED = 4  # most degrees that are priced anew at a speed
 _NEAR = 0.1
 _BETWEEN = 24  # loads that are priced anew between two of a curve, for the largest one
 _NEAREST = 8  # number of measured runs at other lengths that are shown where there is none at these
-_RUNNING = 1.001  # ratio of users to running requests above which users wait
+_RUNNING = 1.001  # ratio of open to running requests above which users wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +103,7 @@ def _curve(query: Query, family: Family) -> Curve:
     every = np.repeat(degrees, len(_USERS), axis=1)
     users = np.tile(_USERS, degrees.shape[1])
     columns = _priced(family, every, users) if users.size else {}
-    runs = (
-        (columns["ok"] > 0) & (users <= columns["running"] * _RUNNING)
-        if users.size
-        else np.zeros(0, dtype=bool)
-    )
+    runs = _all_run(columns) if users.size else np.zeros(0, dtype=bool)
     kept = {name: column[runs] for name, column in columns.items()}
     loads = measured_loads(family)
     lengths = (query.question.isl, query.question.osl)
@@ -146,6 +142,7 @@ def _priced(family: Family, degrees: Array, users: Array) -> dict[str, Array]:
         **named,
         "users": users,
         "running": found.running,
+        "open_requests": found.open_requests,
         "ok": (found.status == "ok").astype(float),
         **latency_columns(
             found.ttft_s, found.ttft_median_s, found.prefill_s, found.tpot_s, question
@@ -160,6 +157,12 @@ def _priced(family: Family, degrees: Array, users: Array) -> dict[str, Array]:
         name: np.full(1, np.nan) if column is None else column for name, column in trusted.items()
     }
     return {name: np.broadcast_to(column, users.shape) for name, column in columns.items()}
+
+
+def _all_run(columns: Mapping[str, Array]) -> Mask:
+    """Whether a replica serves its load and every open request runs, [points]."""
+    waits = columns["open_requests"] > columns["running"] * _RUNNING
+    return np.asarray((columns["ok"] > 0) & ~waits)
 
 
 # ------------------------------------------------------------------------------- one speed
@@ -192,7 +195,7 @@ def _best_at(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | N
     columns = _priced(curve.family, degrees, users)
     values = y.values(columns)
     fast = columns["interactivity"] >= tokens_per_s
-    runs = (columns["ok"] > 0) & (users <= columns["running"] * _RUNNING)
+    runs = _all_run(columns)
     good = fast & runs & np.isfinite(values)
     if not good.any():
         return None
@@ -220,7 +223,7 @@ def most_users(curve: Curve, met: Callable[[Mapping[str, Array]], Mask]) -> dict
     np.maximum.at(low, which.ravel(), curve.columns["users"][good])
     tried = np.floor(low[:, None] * np.geomspace(1.0, math.sqrt(2.0), _BETWEEN))
     columns = _priced(curve.family, np.repeat(each, _BETWEEN, axis=1), tried.ravel())
-    runs = (columns["ok"] > 0) & (columns["users"] <= columns["running"] * _RUNNING)
+    runs = _all_run(columns)
     fits = (met(columns) & runs).reshape(tried.shape)
     best = np.where(fits, tried, 0.0).argmax(axis=1) + np.arange(len(low)) * _BETWEEN
     return {name: column[best] for name, column in columns.items()}

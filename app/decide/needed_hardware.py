@@ -18,6 +18,7 @@ from app.planning import demand
 from app.planning.targets import Target, judged
 from app.question.question import Question
 from app.question.validity import has_pool
+from app.scenario import sharing
 from app.scenario.scenario import Resolved, estimate_resolved
 from genz_core.errors import InvalidValue
 from genz_core.latency.roofline import fastest_of
@@ -153,7 +154,7 @@ def _fewest(question: Question, limits: Mapping[str, float]) -> int:
     generating_s = (demand.lengths(question).output - 1.0) * limits.get("tpot_s", 0.0)
     rate = demand.amount(question)
     if demand.is_closed(question):
-        waiting_s = limits.get("ttft_s", math.inf) + question.think_s
+        waiting_s = limits.get("ttft_s", math.inf) + sharing.pause_s(question)
         rate /= waiting_s + generating_s
     return max(int(rate * generating_s / question.replicas), 1)
 

@@ -134,15 +134,17 @@ def _prefill_share(served: ServingEstimate, rate: float) -> float:
     In a closed loop it is the time that a user waits for the prompts of the other running requests
     and for its own.  If no user waits for another's prompt (one user, or all are prefilled
     together), and at a rate, it is the time of all prompts over the time with any request: requests
-    in service are a Poisson number (M/G/infinity), so a rank has none with probability exp(-mean).
+    in service of arrivals, and of users who pause, are a Poisson number (M/G/infinity), so a rank
+    has none with probability exp(-mean).
     rate: of requests [1/s].
     """
     own, waited = float(served.prefill_s[0]), float(served.prompt_share[0])
     if waited > 0.0:
         return float(np.clip(waited + rate * own / max(float(served.running[0]), 1.0), 0.0, 1.0))
     each = rate / float(np.ravel(served.ranks)[0])
-    closed = served.traffic.concurrency is not None
-    busy = 1.0 if closed else -math.expm1(-each * float(served.e2e_s[0]))
+    load = served.traffic
+    always = load.concurrency is not None and not np.any(load.pause_s)
+    busy = 1.0 if always else -math.expm1(-each * float(served.e2e_s[0]))
     return float(np.clip(each * own / busy, 0.0, 1.0))
 
 

@@ -228,6 +228,7 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
             readers, writers, which, osl, learned=learned, habits=habits,
             rate_per_s=float(question.rate or 0.0),
             concurrency=float(question.concurrency or 0.0),
+            pause_s=sharing.pause_s(question),
         )  # fmt: skip
 
     before_s = pools.before_s()
@@ -261,11 +262,11 @@ class _Pools:
     ) -> Array:
         """Open requests per decode worker, [deployments].
 
-        At a rate they follow from Little's law, with uncorrected step times, accurate to a few per
-        cent.
+        At a rate, and where users pause, they follow from Little's law, with uncorrected step
+        times, accurate to a few per cent.
         """
         question, workers = self.family.question, self.which.decode_workers
-        if question.concurrency:
+        if question.concurrency and not question.think_s:
             return np.maximum(np.floor(question.concurrency / workers), 1.0)
         found = balanced(Learned.nothing(workers.size, before_s))
         first = np.where(np.isfinite(found.ttft_s), found.ttft_s, 0.0)

@@ -210,7 +210,7 @@ def _served(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
     rate, device = result.output_tokens_per_s, mean_device(resolved)
     return _complete(device, devices, figures, rate) | {
         "status": status.astype(object),
-        "message": sentences(resolved, result, kind, numbers.get(kind, load)),
+        "message": sentences(resolved, result, kind),
         "fits": result.capacity >= 1.0,
         "memory_bytes_per_device": result.memory_bytes,
         "bound_prefill_s": result.bound_prefill_s,

@@ -100,14 +100,15 @@ def of_served(
 ) -> Evidence:
     """The evidence for loads on a server, closed or open.
 
-    Arrivals at a rate count as the requests that they keep open.
+    Arrivals at a rate, and users who pause, count as the requests that they keep open.
 
     engine: its profile's name.  named: categories in the caller's own words, instead of those of
     `Traffic.sharing` and `Traffic.spill`.
     """
     traffic = result.traffic
-    open_requests = result.novelty.users * result.ranks
-    users = open_requests if traffic.concurrency is None else traffic.concurrency
+    users = traffic.concurrency
+    if users is None or np.any(traffic.pause_s):
+        users = result.novelty.users * result.ranks
     numbers = {"users": users, **dict(traffic_numbers(traffic))}
     others = {name: np.asarray(True) for name in named}
     if not others:

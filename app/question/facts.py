@@ -99,5 +99,5 @@ def input_facts(model: Model) -> dict[str, str]:
 def traffic_numbers(traffic: Traffic) -> Iterator[tuple[str, Num]]:
     """(name, value) of the numbers of a load beside its users."""
     for entry in fields(traffic):
-        if entry.name not in (*_PROTOCOL, "sharing", "spill"):
+        if entry.name not in (*_PROTOCOL, "pause_s", "sharing", "spill"):
             yield entry.name, getattr(traffic, entry.name)

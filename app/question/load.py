@@ -20,7 +20,9 @@ class Load:
         aliases=("batch_size",),
     )  # fmt: skip
     concurrency: float | None = parameter(
-        "whole", None, "Users of a closed loop: requests in flight over the whole deployment.",
+        "whole", None,
+        "Users of a closed loop over the whole deployment: each has a request in flight, or pauses "
+        "between two turns (think_s).",
         limit="concurrency", array=True, label="Users",
     )  # fmt: skip
     rate: float | None = parameter(
@@ -102,7 +104,7 @@ class Load:
         group=SHARED, label="Input of a later turn",
     )  # fmt: skip
     think_s: float = parameter(
-        "number", 0.0, "Pause between two turns of a session.", unit="s", most=_SECONDS,
+        "number", 0.0, "Pause of a user between two turns of a session.", unit="s", most=_SECONDS,
         group=SHARED, aliases=("think_time",), label="Pause between turns",
     )  # fmt: skip
     think_spread: float = parameter(

@@ -73,10 +73,6 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
             f"{tiers[0]}_cache_gib with a trace: a plan models cache tiers only for sessions; "
             "give turns and think_s, or simulate the trace"
         )
-    if verb not in ("", "simulate") and not tiers_of(question):
-        for name in ("think_s", "think_spread"):
-            if getattr(question, name):
-                yield f"{name} has no effect without a cache tier: give host_cache_gib"
     if question.trace:
         for name in _changed(question, ("isl", "osl")):
             yield f"{name} does not apply to a trace, whose requests have lengths: leave it out"

@@ -31,6 +31,8 @@ from hardware_db.tables import table
 _GIB = 2.0**30
 #: Points of the distribution of a pause, and iterations between hits and their effect on the load.
 _POINTS, _ROUNDS = 64, 8
+#: Difference of two shares that ends the iterations.
+_SAME = 1e-6
 Price = Callable[[Traffic], ServingEstimate]
 
 
@@ -113,7 +115,8 @@ def with_tiers(
     question = resolved.scenario
     below = tiers(question, resolved.system)
     found, kept = price(load), None
-    evicted = not load.sharing.from_host and _place_s(found).any()  # that host is of any size
+    idle = question.think_s > 0.0 or bool(_place_s(found).any())
+    evicted = idle and not load.sharing.from_host  # that host is of any size
     if question.turns == 1 or not (below or evicted):
         return found
     lost = sharing.nominal(question, *lengths).before
@@ -122,7 +125,13 @@ def with_tiers(
     for _ in range(_ROUNDS):
         places = enumerate(_place_s(found).tolist())
         each = np.array([_found(resolved, below, uses[at], found, at, wait) for at, wait in places])
-        kept = each if kept is None else (kept + each) / 2.0
+        if kept is None:
+            kept = each
+        else:
+            settled = np.all(np.abs(each - kept) <= _SAME, axis=1, keepdims=True)
+            if settled.all():
+                break
+            kept = np.where(settled, kept, (kept + each) / 2.0)
         cached = whole - (1.0 - kept.sum(axis=1)) * lost
         shares = np.where(cached > 0, lost / np.maximum(cached, 1e-9), 0.0)[:, None] * kept[:, 1:]
         columns = zip(below, shares.T, strict=True)
@@ -137,12 +146,11 @@ def with_tiers(
 
 def _place_s(found: ServingEstimate) -> Array:
     """Time for which a turn of a closed loop waits for a place, by Little's law, [loads] [s]."""
-    users = found.traffic.concurrency
-    if users is None:
+    if found.traffic.concurrency is None:
         return np.zeros(found.status.shape)
-    per_s = np.maximum(found.output_tokens_per_s / found.osl, 1e-300)
-    waiting = np.maximum(np.asarray(users, dtype=float) - found.running, 0.0)
-    return np.where(found.output_tokens_per_s > 0, waiting / per_s, 0.0)
+    per_s = np.maximum(found.requests_per_s, 1e-300)
+    waiting = np.maximum(found.open_requests - found.running, 0.0)
+    return np.where(found.requests_per_s > 0, waiting / per_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

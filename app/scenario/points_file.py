@@ -236,7 +236,7 @@ def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> dict[str, Any]:
     load = resolved.scenario.kind
     return {
         **served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",), closed=closed),
-        "message": sentences(resolved, result, load, arrays[load]),
+        "message": sentences(resolved, result, load),
         "wait_s": result.wait_s,
         "fits": result.capacity >= 1.0,
         "memory_bytes_per_device": result.memory_bytes,

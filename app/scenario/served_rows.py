@@ -38,11 +38,6 @@ from hardware_db.recipes import StepScale
 
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
-#: Of a closed loop of sessions that pause.
-_IN_FLIGHT = (
-    "concurrency counts the requests in flight, without the sessions that pause (think_s); "
-    "simulate counts these, too"
-)
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
 #: Figures of a load: latencies, which may have an interval, and the others.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
@@ -232,6 +227,7 @@ def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Tr
         osl=longest.osl,
         concurrency=np.broadcast_to(users, loads) if q.kind == "concurrency" else None,
         rate_per_s=np.broadcast_to(of("rate"), loads) if q.kind == "rate" else None,
+        pause_s=sharing.pause_s(q),
         length_ratio=longest.length_ratio,
         waves=_waves(q, users),
         stream_interval=of("stream_interval"),
@@ -349,7 +345,7 @@ def table(
         "devices": figures["devices"],
         load: np.asarray(values, dtype=float if load == "rate" else int),
         **figures,
-        "message": partial(sentences, resolved, result, load, values),
+        "message": partial(sentences, resolved, result, load),
     }
     return Table(of_kind(resolved.model, priced), len(result.status))
 
@@ -360,20 +356,16 @@ def evidence(resolved: Resolved, result: ServingEstimate) -> Evidence:
     return comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
 
 
-def sentences(
-    resolved: Resolved, result: ServingEstimate, load: str, values: Array
-) -> NDArray[np.object_]:
+def sentences(resolved: Resolved, result: ServingEstimate, load: str) -> NDArray[np.object_]:
     """The sentences of every row; in a closed loop also why users wait, [rows].
 
-    load, values: see `table`.
+    load: see `table`.
     """
     of = evidence(resolved, result)
-    closed = load == "concurrency"
-    pauses = [_IN_FLIGHT] if closed and resolved.scenario.think_s else []
-    said = messages(resolved, result, [*pauses, *resolved.notes, basis(resolved)], of)
-    if not closed:
+    said = messages(resolved, result, [*resolved.notes, basis(resolved)], of)
+    if load != "concurrency":
         return said
-    waiting = waiting_users(resolved, result, values)
+    waiting = waiting_users(resolved, result)
     for at in np.flatnonzero(waiting != ""):
         said[at] = "; ".join(filter(None, (waiting[at], said[at])))
     return said

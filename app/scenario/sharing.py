@@ -91,6 +91,13 @@ def added(question: Question, isl: Num, scale: Num = 1.0) -> Num:
     return question.turn_isl * scale if question.turn_isl else isl
 
 
+def pause_s(question: Question) -> float:
+    """Mean pause of a user after a request [s]: a session pauses between its turns, and the next
+    session starts when the last one ends.
+    """
+    return question.think_s * (question.turns - 1) / question.turns
+
+
 def adapters(question: Question) -> Adapters | None:
     """The LoRA adapters of the requests, None for none."""
     if not question.lora_rank:

@@ -20,22 +20,21 @@ _FEW_WAIT = 0.01
 _FULL = 0.99
 
 
-def waiting_users(resolved: Resolved, result: ServingEstimate, users: Num) -> NDArray[np.object_]:
+def waiting_users(resolved: Resolved, result: ServingEstimate) -> NDArray[np.object_]:
     """A sentence for each load of which users wait until others end, "" for the others, [loads].
 
     A sentence of `result` that already names the limit is not repeated.
-
-    users: open requests, a number or [loads].
     """
     limits = _Limits.of(resolved, result)
-    open_requests = _spread(users, result)
+    open_requests = result.open_requests
+    whose = "users who do not pause" if np.any(result.traffic.pause_s) else "users"
     said = np.full(result.status.shape, "", dtype=object)
     waits = open_requests - limits.most > _FEW_WAIT * open_requests
     for at in np.flatnonzero((result.status == "ok") & waits):
         if limits.of_steps[at] and int(at) in result.messages:
             continue
         said[at] = (
-            f"about {limits.most[at]:,.0f} of {open_requests[at]:,.0f} users run at once "
+            f"about {limits.most[at]:,.0f} of {open_requests[at]:,.0f} {whose} run at once "
             f"({limits.cause(int(at))}), and TTFT includes the wait of the others"
         )
     return said

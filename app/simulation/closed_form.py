@@ -80,12 +80,12 @@ def one_replica(question: Question, drawn: Trace) -> Question:
         "requests": None,
     }  # fmt: skip
     load |= {"concurrency": None if rate else users, "rate": rate / replicas or None}
-    plain = ("replicas", *in_group(POOL), *in_group(CACHE), "think_s", "think_spread", "sessions")
+    plain = ("replicas", *in_group(POOL), *in_group(CACHE), "sessions")
     load |= {name: getattr(STANDARD, name) for name in plain}
     alike = question.trace or question.lengths or question.length_spread or question.sessions
     if alike or not question.prefix_caching:
         load |= {"lengths": None, "length_spread": 0.0, "shared_tokens": 0, "turns": 1}
-        load |= {"turn_isl": 0}
+        load |= {"turn_isl": 0, "think_s": 0.0, "think_spread": 0.0}
         load |= {"isl": _mean(requests.input_tokens), "osl": _mean(requests.output_tokens)}
     return replace(question, **load)
 

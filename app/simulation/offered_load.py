@@ -72,6 +72,11 @@ def in_waves(question: Question) -> bool:
     return question.burst_start and _users(question) > 1 and equal
 
 
+def pause_alike(question: Question) -> bool:
+    """Whether all pauses between turns are equal."""
+    return question.think_s > 0.0 and not question.think_spread
+
+
 def drawn(
     question: Question, objects: Mapping[str, Any] = _NOTHING, cancelled: Cancel = never
 ) -> Trace:

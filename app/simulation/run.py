@@ -42,6 +42,10 @@ _GROWING = (
     "the queue grows as long as requests arrive: the deployment does not sustain this rate, so "
     "latencies depend on how many requests were simulated; add replicas or devices"
 )
+_IN_STEP = (
+    "users who pause for equal times fall in step: they are served together, and return together; "
+    "think_spread varies the pauses"
+)
 _WAVES = (
     "users that start together with equal requests are served in waves, so TTFT is that of a whole "
     "wave: leave out burst_start, or use length_ratio 0.8 as public benchmarks do"
@@ -103,6 +107,8 @@ class Run:
         notes += [*self.resolved.notes, basis(self.resolved)]
         if offered_load.in_waves(self.question):
             notes.insert(0, _WAVES)
+        if self.question.kind == "concurrency" and offered_load.pause_alike(self.question):
+            notes.insert(0, _IN_STEP)
         if self.question.kind == "rate" and not self.question.ramp_to and self.queue_grows:
             notes.insert(0, _GROWING)
         notes += self._short

@@ -12,6 +12,7 @@ from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile
 from genz_core.graphs import Model
 from genz_core.serving.load_checks import check_load, of_kind, rates
+from genz_core.serving.pauses import with_pauses
 from genz_core.serving.served_figures import figures
 from genz_core.serving.served_model import ServedModel
 from genz_core.serving.traffic import ServingEstimate, Traffic
@@ -41,14 +42,20 @@ def serve(
 
     Raises:
         InvalidValue: neither or both of concurrency and rate; a length ratio outside (0, 1]; a size
-            below one.
+            below one; a negative pause.
         InvalidParallelism: degrees that do not divide the model.
         OutOfMemory: not even one sequence fits.
     """
-    served = _served(model, system, traffic, parallelism, engine)
-    users = served.users()
-    correction = served.correction(users)
-    estimate = figures(served, served.balance(correction), correction, users)
+    traffic = of_kind(model, traffic)
+    check_load(traffic)
+
+    def without_pauses(load: Traffic) -> ServingEstimate:
+        served = _served(model, system, load, parallelism, engine)
+        users = served.users()
+        correction = served.correction(users)
+        return figures(served, served.balance(correction), correction, users)
+
+    estimate = with_pauses(traffic, without_pauses)
     if on_error == "raise":
         raise_for_status(estimate.status, lambda at: estimate.messages.get(at, ""))
     return estimate
@@ -65,8 +72,13 @@ def run_sizes(
 
     Arguments and errors as `serve`.
     """
+    traffic = of_kind(model, traffic)
+    check_load(traffic)
     served = _served(model, system, traffic, parallelism, engine)
-    return served.run_sizes(served.users())
+    if not np.any(traffic.pause_s):
+        return served.run_sizes(served.users())
+    found = serve(model, system, traffic, parallelism, engine, on_error="status")
+    return served.run_sizes(found.novelty.users * served.ranks)
 
 
 def _served(
@@ -78,7 +90,5 @@ def _served(
 ) -> ServedModel:
     parallelism = parallelism or Parallelism()
     deployed = deploy(model, system, as_server(engine or EngineProfile(), system))
-    traffic = of_kind(model, traffic)
-    check_load(traffic)
     users = np.ones_like(rates(traffic)) if traffic.concurrency is None else traffic.concurrency
     return ServedModel.of(deployed.model, system, deployed.engine, parallelism, traffic, users)

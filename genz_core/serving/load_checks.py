@@ -34,6 +34,11 @@ def check_load(traffic: Traffic) -> None:
     """Raise `InvalidValue` for a load or a length ratio outside its range, see `serve`."""
     if (traffic.concurrency is None) == (traffic.rate_per_s is None):
         raise InvalidValue("give either a concurrency or an arrival rate")
+    if traffic.concurrency is not None:
+        users = np.atleast_1d(np.asarray(traffic.concurrency, dtype=float))
+        wrong = users[~(np.isfinite(users) & (users >= 1.0) & (users == np.floor(users)))]
+        if wrong.size:
+            raise InvalidValue(f"concurrency = {wrong[0]:g}: give a whole number of at least 1")
     ratio = np.atleast_1d(np.asarray(traffic.length_ratio, dtype=float))
     wrong = ratio[~((ratio > 0.0) & (ratio <= 1.0))]
     if wrong.size:
@@ -41,7 +46,8 @@ def check_load(traffic: Traffic) -> None:
             f"length_ratio = {wrong[0]:g}: give a ratio of shortest to nominal length above 0, up "
             "to 1"
         )
-    for name, least in (("stream_interval", 1), ("recv_interval", 1), ("batch_wait", 0)):
+    limits = (("stream_interval", 1), ("recv_interval", 1), ("batch_wait", 0), ("pause_s", 0))
+    for name, least in limits:
         asked = getattr(traffic, name)
         if not (np.asarray(asked, dtype=float) >= least).all():
             raise InvalidValue(f"{name} = {np.min(asked):g}: give a number of at least {least}")

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from genz_core.serving.traffic import MEANS
 from genz_core.types import Array, Num
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Figures = TypeVar("Figures", bound="DataclassInstance")
-_MEANS = (
-    "ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "prefill_s", "decode_step_s",
-    "bound_prefill_s", "bound_decode_step_s", "bound_tpot_s", "outside_s", "prompt_share",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class UsersOfReplicas:
         changed: dict[str, Any] = {
             field.name: (1.0 - share) * _of(full, field.name) + share * _of(less, field.name)
             for field in fields(full)
-            if field.name in _MEANS
+            if field.name in MEANS
         }
         running = self.fullest * _of(full, "running") + self.others * _of(less, "running")
         return replace(full, **changed, output_tokens_per_s=total, running=running)

@@ -121,6 +121,11 @@ class _Asked:
         return self.traffic.rate_per_s is None
 
     @property
+    def always_open(self) -> bool:
+        """Whether every user always has a request open."""
+        return self.closed and not np.any(self.traffic.pause_s)
+
+    @property
     def _users(self) -> Array:
         """Users per decode worker in a closed loop, [configs]."""
         return _of(self.written.load.batch, self.size)
@@ -134,7 +139,7 @@ class _Asked:
 
     def load(self) -> tuple[PooledLoad, Learned]:
         """The balanced load."""
-        if self.closed:
+        if self.always_open:
             learned = self.learned(self._users)
             return self._balanced(learned), learned
         alone = Learned.nothing(self.size, self.before_s)
@@ -144,7 +149,7 @@ class _Asked:
         return self._balanced(learned), learned
 
     def _open(self, found: PooledLoad) -> Array:
-        """Open requests per decode worker in an open loop, by Little's law."""
+        """Open requests per decode worker, by Little's law."""
         first = np.where(np.isfinite(found.ttft_s), found.ttft_s, 0.0)
         lasts = first + after_first(found.tpot_s, self.written.osl)
         served = np.minimum(found.requests_per_s, found.most_per_s)
@@ -200,7 +205,10 @@ class _Asked:
             shown_by=way.shown_by,
         )
         amount: dict[str, Any] = (
-            {"concurrency": _of(self.traffic.concurrency, self.size)[at]}
+            {
+                "concurrency": _of(self.traffic.concurrency, self.size)[at],
+                "pause_s": _of(self.traffic.pause_s, self.size)[at],
+            }
             if self.closed
             else {"rate_per_s": _of(rates(self.traffic), self.size)[at]}
         )
@@ -219,7 +227,7 @@ class _Asked:
         each = steps_per_token(writer.model, writer.osl)
         first = found.bound_prefill_s
         served = np.minimum(found.requests_per_s, found.most_per_s)
-        users = self._users if self.closed else self._open(found)
+        users = self._users if self.always_open else self._open(found)
         ranks = np.broadcast_to(np.asarray(writer.ranks, float), (self.size,))
         readers = self.disaggregation.prefill.workers * np.asarray(self.read.devices)
         devices = readers + workers * np.asarray(writer.devices)

@@ -72,8 +72,9 @@ class ServedLoads:
         """The model under `traffic`; loads that cannot be served have reason codes."""
         nominal, ratio = Workload(users, traffic.isl, traffic.osl), traffic.length_ratio
         longest = longest_lengths(nominal, ratio)
-        checked = check(model, longest, parallelism, batch_is="concurrency")
-        load = _spread(real_lengths(nominal, ratio), checked.workload.batch)
+        whole = replace(longest, batch=np.ceil(users))
+        checked = check(model, whole, parallelism, batch_is="concurrency")
+        load = _spread(real_lengths(nominal, ratio), np.broadcast_to(users, checked.status.shape))
         share = (1.0 + np.asarray(ratio, dtype=float)) / 2.0
         traffic = replace(traffic, sharing=traffic.sharing.scaled(share, load.isl))
         single, capacity = sequences_that_fit(

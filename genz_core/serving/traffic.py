@@ -16,14 +16,20 @@ from genz_core.types import Array, Num, Parallelism
 
 #: Status of a load with more arrivals than its deployment sustains.
 OVERLOADED = "overloaded"
+#: Figures of `ServingEstimate` that are means over requests.
+MEANS = (
+    "ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "prefill_s", "decode_step_s",
+    "bound_prefill_s", "bound_decode_step_s", "bound_tpot_s", "outside_s", "prompt_share",
+)  # fmt: skip
 #: Of a time; a smaller difference of two times is one of rounding.
 _LAST_BITS = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A load: `concurrency` open requests over the whole deployment, or `rate_per_s` arrivals.
+    """A load: `concurrency` users of the whole deployment, or `rate_per_s` arrivals.
 
+    A user sends its next request `pause_s` seconds after the answer to the last one, on average.
     isl, osl: nominal lengths.  length_ratio: real lengths are uniform in [ratio, 1] times these.
     waves: total requests per user in a closed loop where all users start at once; 0 for a steady
     loop.  stream_interval: tokens that the engine collects before it sends them, including the
@@ -40,6 +46,7 @@ class Traffic:
     osl: Num = 128
     concurrency: Num | None = None
     rate_per_s: Num | None = None
+    pause_s: Num = 0.0
     length_ratio: Num = 1.0
     waves: Num = 0.0
     stream_interval: Num = 1.0
@@ -80,7 +87,8 @@ class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 
     ttft_s, tpot_s: means; *_median_s: medians.  TPOT is NaN for outputs of one token.  running:
-    most sequences that run at once in a steady load.  correction: correction of the steps by
+    sequences that run at once in a steady load, the most of a closed loop without pauses, a mean
+    otherwise.  correction: correction of the steps by
     measured runs, included in the figures.  novelty: distance of these loads from measured ones.
     outside_s: part of TTFT that measured runs attribute to waits outside the steps.
     capacity: sequences whose KV cache fits.  ranks: attention data parallel ranks that share the
@@ -156,6 +164,23 @@ class ServingEstimate:
     def e2e_s(self) -> Array:
         """Mean time of a request: TTFT plus the gaps between its output tokens [s]."""
         return self.ttft_s + after_first(self.tpot_s, self.osl)
+
+    @property
+    def requests_per_s(self) -> Array:
+        """Completed requests per second of the whole deployment, [configs]."""
+        return self.output_tokens_per_s / (self.osl * self.traffic.sharing.kept)
+
+    @property
+    def open_requests(self) -> Array:
+        """Mean number of requests that run or wait, [configs]: in a closed loop the users who do
+        not pause, at a rate by Little's law.
+        """
+        if self.traffic.concurrency is None:
+            return self.requests_per_s * self.e2e_s
+        users = np.asarray(self.traffic.concurrency, dtype=float)
+        pauses = np.asarray(self.traffic.pause_s, dtype=float)
+        pausing = np.where(pauses > 0.0, self.requests_per_s * pauses, 0.0)
+        return np.broadcast_to(users - pausing, self.status.shape)
 
     @property
     def memory_bytes(self) -> Array:

@@ -57,23 +57,26 @@ def pooled_load(
     *,
     rate_per_s: Num = 0.0,
     concurrency: Num = 0.0,
+    pause_s: Num = 0.0,
     learned: Learned | None = None,
     habits: Habits | None = None,
 ) -> PooledLoad:
-    """Both pools under an arrival rate, or under `concurrency` open requests by Little's law.
+    """Both pools under an arrival rate, or under `concurrency` users by Little's law.
 
-    rate_per_s, concurrency: one of them, a number or [deployments].  learned: nothing by default.
+    rate_per_s, concurrency: one of them, a number or [deployments].  pause_s: mean pause of a user
+    after each request, likewise.  learned: nothing by default.
     """
     size = which.prefill.size
     learned, habits = learned or Learned.nothing(size), habits or Habits()
     whole = {name: np.empty(size) for name in PooledLoad.__dataclass_fields__}
-    users, rate = (
-        np.broadcast_to(np.asarray(x, float), (size,)) for x in (concurrency, rate_per_s)
+    users, rate, pause = (
+        np.broadcast_to(np.asarray(x, float), (size,)) for x in (concurrency, rate_per_s, pause_s)
     )
     for shape in np.unique(which.decode):
         at = np.flatnonzero(which.decode == shape)
         some = _Series.of(prefill, decode, which, at, learned.picked(at), habits.picked(at, size))
-        found = some.closed(users[at], osl) if np.any(users) else some.open(rate[at], osl)
+        closed = np.any(users)
+        found = some.closed(users[at], pause[at], osl) if closed else some.open(rate[at], osl)
         for name, column in whole.items():
             column[at] = getattr(found, name)
     return PooledLoad(**whole)
@@ -121,23 +124,23 @@ class _Series:
         first = np.minimum(self.reading.most_per_s, self.link.most_per_s)
         return np.minimum(first, self.answering.most_per_s)
 
-    def closed(self, users: Array, osl: float) -> PooledLoad:
-        """A closed loop: users send their next request when the last one ends."""
+    def closed(self, users: Array, pause_s: Array, osl: float) -> PooledLoad:
+        """A closed loop: users send their next request this long after the last one ends."""
         others = 1.0 - 1.0 / np.maximum(users, 1.0)
         most_per_s = self.most_per_s * _FULL
         if self.answering.steps > 0:
             running, _ = _bisected(
-                lambda some: self._open_requests(some, others) < users,
+                lambda some: self._users(some, others, pause_s) < users,
                 np.full(users.shape, _LEAST), self.answering.most, _geometric_mean,
             )  # fmt: skip
             per_s = np.minimum(self.answering.answers_per_s(running, others), most_per_s)
         else:
             running = np.zeros(users.shape)
             per_s, _ = _bisected(
-                lambda rate: rate * self._first_s(rate * others) < users,
+                lambda rate: rate * (self._first_s(rate * others) + pause_s) < users,
                 running, most_per_s, _arithmetic_mean,
             )  # fmt: skip
-        return self._figures(per_s, running, others, osl, users)
+        return self._figures(per_s, running, others, osl, users, pause_s)
 
     def open(self, rate: Array, osl: float) -> PooledLoad:
         """An open loop: requests arrive at a rate."""
@@ -148,7 +151,7 @@ class _Series:
                 lambda some: self.answering.answers_per_s(some, others) < per_s,
                 np.full(rate.shape, _LEAST), self.answering.most, _geometric_mean,
             )  # fmt: skip
-        found = self._figures(per_s, running, others, osl, None)
+        found = self._figures(per_s, running, others, osl)
         use = rate / self.most_per_s
         full = use >= 1.0
         first, median = (np.where(full, np.inf, t) for t in (found.ttft_s, found.ttft_median_s))
@@ -159,21 +162,22 @@ class _Series:
         travel = self.link.seconds(met, self.reading.ahead(met))
         return self.before_s + self.reading.seconds(met)[0] + travel
 
-    def _open_requests(self, running: Array, others: Array) -> Array:
-        """Open requests where this many run on a decode worker; not too few where a station is
+    def _users(self, running: Array, others: Array, pause_s: Array) -> Array:
+        """Users of whom this many run on a decode worker; not too few where a station is
         saturated.
         """
         step = self.answering.seen_s(running, others)
         per_s = self.answering.answers_per_s(running, others)
         first = self._first_s(np.minimum(per_s, self.most_per_s) * others)
         first = first + self.answering.admission_s(running * others, step, self.habits.look_every)
-        found = self.answering.workers * running + per_s * first
+        found = self.answering.workers * running + per_s * (first + pause_s)
         return np.where(per_s < self.most_per_s * _FULL, found, np.inf)
 
     def _figures(
-        self, per_s: Array, running: Array, others: Array, osl: float, users: Array | None
-    ) -> PooledLoad:
-        """The figures of a balanced load.  users: of a closed loop."""
+        self, per_s: Array, running: Array, others: Array, osl: float,
+        users: Array | None = None, pause_s: Array | float = 0.0,
+    ) -> PooledLoad:  # fmt: skip
+        """The figures of a balanced load.  users, pause_s: of a closed loop."""
         met, decodes = per_s * others, np.maximum(running, _LEAST)
         step = self.answering.seen_s(decodes, others)
         reading, waits, chance = self.reading.seconds(met)
@@ -183,7 +187,7 @@ class _Series:
         first = self.before_s + reading + travel + admission
         queue = np.zeros_like(first)
         if users is not None:
-            queue = np.maximum(users / per_s - answer - first, 0.0)
+            queue = np.maximum(users / per_s - pause_s - answer - first, 0.0)
             first = first + queue
         skew = 1.0 - median_share(chance)
         if users is not None:

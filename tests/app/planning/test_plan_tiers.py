@@ -51,6 +51,34 @@ def test_a_recommended_deployment_is_simulated_with_its_tiers_while_its_sessions
     assert percentiles._lifetime_s(question.question, e2e_s) == pytest.approx(5 * e2e_s + 240.0)
 
 
+def test_a_deployment_of_users_who_pause_is_priced_as_serve_prices_and_simulate_serves_it():
+    load = {"isl": 1024, "turns": 3, "think_s": 10.0, "think_spread": 0.5, "concurrency": 100}
+    small = {**load, "rate": None, "devices": "1:1", "tp": "1", "pools": "aggregated"}
+    question = asked(MODEL, **SESSIONS | small)
+    candidates = search.search(question).candidates
+    row = candidates.row(0)
+    one = served(deployed(ask("serve", {
+        "model": MODEL, "system": "h100", "engine": "vllm", "osl": 200, **load
+    })))  # fmt: skip
+    assert row["max_num_seqs"] >= 100
+    assert row["tpot_s"] == pytest.approx(float(one.tpot_s[0]), rel=1e-9)
+    found = percentiles.simulate(candidates, 0, question)
+    assert row["ttft_s"] == pytest.approx(found.means["ttft_s"], rel=0.15)
+    assert row["tpot_s"] == pytest.approx(found.means["tpot_s"], rel=0.10)
+
+
+def test_prompts_read_elsewhere_are_priced_as_serve_prices_them_where_users_pause():
+    load = {"isl": 1024, "turns": 3, "think_s": 10.0, "think_spread": 0.5, "concurrency": 100}
+    small = {**load, "rate": None, "devices": "2:2", "tp": "1", "pools": "disaggregated"}
+    candidates = search.search(asked(MODEL, **SESSIONS | small)).candidates
+    row = candidates.row(0)
+    one = served(deployed(ask("serve", {
+        "model": MODEL, "system": "h100", "engine": "vllm", "osl": 200, "prefill_workers": 1, **load
+    })))  # fmt: skip
+    assert row["output_tokens_per_s"] == pytest.approx(float(one.output_tokens_per_s[0]), rel=0.03)
+    assert row["tpot_s"] == pytest.approx(float(one.tpot_s[0]), rel=0.03)
+
+
 def test_workers_that_read_prompts_are_left_out_with_the_reason():
     found = plan(MODEL, **SESSIONS | {"devices": "4:4"}, host_cache_gib=50.0).to_dict()
     assert any("cache tiers of prefill workers" in one["why"] for one in found["left_out"])
@@ -60,7 +88,6 @@ def test_workers_that_read_prompts_are_left_out_with_the_reason():
 REFUSED = {
     "remote_cache_gib is not modelled by plan": {"remote_cache_gib": 10.0},
     "host_cache_gib has no effect unless prefixes are reused": {"turns": 1, "think_s": 0.0},
-    "think_s has no effect without a cache tier": {"host_cache_gib": 0.0},
 }
 
 
