@@ -48,7 +48,8 @@ def sent(given: Mapping[str, Any]) -> dict[str, Any]:
                 f"trace = {brief(text)}: give the text of a trace, not the name of a file: a CSV "
                 "with the header arrival_s,input_tokens,output_tokens, or JSON lines"
             )
-        count = literals.value(PARAMETERS["requests"], str(given.get("requests") or 0))
+        limit = given.get("requests")
+        count = 0 if limit is None else literals.value(PARAMETERS["requests"], str(limit))
         opened["trace"] = trace_file.parse(io.BytesIO(text.encode()), "trace", count)
     if "lengths" in opened:
         opened["lengths"] = np.array(opened["lengths"], dtype=float)

@@ -17,6 +17,7 @@ from app.line.vocabulary import usual
 from app.line.words import joined, words
 from app.question.parameters import PARAMETERS
 from genz_core.errors import InvalidValue
+from genz_core.limits import brief
 
 #: Most characters of a line.
 LONGEST = 1_000
@@ -53,8 +54,10 @@ def read(text: str) -> Line:
 
     Raises:
         InvalidValue: an invalid value of a known parameter, a parameter that is stated twice,
-            or a line of more than `LONGEST` characters.
+            a line of more than `LONGEST` characters, or no text.
     """
+    if not isinstance(text, str):
+        raise InvalidValue(f"line = {brief(text)}: give a question as a text")
     if len(text) > LONGEST:
         raise InvalidValue(f"the line has {len(text):,} characters: give at most {LONGEST:,}")
     found = usual(words(text))

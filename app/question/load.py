@@ -42,7 +42,7 @@ class Load:
     requests: int | None = parameter(
         "whole", None,
         "Number of requests; by default ten per user, 1,000 at a rate, or the whole trace.",
-        most=2_000_000, aliases=("num_prompts",),
+        least=1, most=2_000_000, aliases=("num_prompts",),
     )  # fmt: skip
     burstiness: float = parameter(
         "number", 1.0,

@@ -163,10 +163,13 @@ class Estimate(FiguresByName):
         return Table({**figures.columns, **_whole(self.varied)}, figures.length)
 
     def operators(self, phase: str = "decode", config: int = 0) -> pd.DataFrame:
-        """The operators of a "prefill" or "decode" step: counts, bound, prediction, interval."""
+        """The operators of a "prefill" or "decode" step: counts, bound, prediction, interval.
+
+        config: index of the configuration, from 0.
+        """
         import pandas as pd
 
-        return pd.DataFrame(summary.operator_rows(self._step(phase), config))
+        return pd.DataFrame(summary.operator_rows(self._step(phase, config), config))
 
     def explain(self, operator: str, phase: str = "decode", config: int = 0) -> dict[str, float]:
         """Seconds of the terms that sum to the price of one run of an operator, by cause.
@@ -174,16 +177,18 @@ class Estimate(FiguresByName):
         Raises:
             InvalidValue: no operator of that name; those of the step are listed.
         """
-        step = self._step(phase)
+        step = self._step(phase, config)
         names = [op.name for op in step.graph.ops]
         if operator not in names:
             raise InvalidValue(f"no operator {operator!r} in {phase}; it has {', '.join(names)}")
         terms = step.explain(names.index(operator), config).terms
         return {cause: float(seconds) for cause, seconds in terms.items() if seconds}
 
-    def _step(self, phase: str) -> StepEstimate:
+    def _step(self, phase: str, config: int) -> StepEstimate:
         if phase not in ("prefill", "decode"):
             raise InvalidValue(f"{phase!r} is not a phase; choose prefill or decode")
+        if not 0 <= config < len(self):
+            raise InvalidValue(f"config = {config}: give 0 to {len(self) - 1}")
         return summary.step_of(self.engine_estimate, phase)
 
     def __repr__(self) -> str:

@@ -127,6 +127,25 @@ def test_users_are_a_whole_number_in_every_table():
     assert repr(ridgeline.serve(**given, rate=4).to_dict()["rate"]) == "4.0"
 
 
+def test_no_request_is_a_wrong_number_of_requests():
+    """0 was read as the default, 1,000."""
+    for verb, load in ((ridgeline.simulate, {"rate": 1}), (ridgeline.serve, {"concurrency": 4})):
+        with pytest.raises(InvalidValue, match="requests = 0: give a whole number from 1"):
+            verb(MODEL, requests=0, **load)
+
+
+def test_a_configuration_or_a_line_that_there_is_not_is_refused_in_a_sentence():
+    answer = ridgeline.estimate(MODEL, batch=[1, 8])
+    with pytest.raises(InvalidValue, match="config = -1: give 0 to 1"):
+        answer.explain("attention", config=-1)  # it was a mixture of two configurations
+    with pytest.raises(InvalidValue, match="config = 2: give 0 to 1"):
+        answer.operators("decode", 2)
+    with pytest.raises(InvalidValue, match="config = 5: give 0 to 1"):
+        answer.explain("attention", config=5)
+    with pytest.raises(InvalidValue, match="line = 3: give a question as a text"):
+        ridgeline.ask(3)
+
+
 def test_an_unknown_schema_is_refused_with_those_that_there_are():
     with pytest.raises(RidgelineError, match="Documents: arch, modules, ops, step"):
         ridgeline.schema("steps of a model")
