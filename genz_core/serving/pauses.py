@@ -51,13 +51,12 @@ def with_pauses(traffic: Traffic, price: Callable[[Traffic], ServingEstimate]) -
 
     found = _balanced(between, (one, many), users, pause_s)
     requests_per_s = users / (_open_s(found) + pause_s)
-    running = found.running / np.asarray(found.traffic.concurrency)
     paused = replace(
         found,
         output_tokens_per_s=requests_per_s * found.osl * found.traffic.sharing.kept,
         traffic=replace(found.traffic, concurrency=users, pause_s=pause_s),
     )
-    return replace(paused, running=running * paused.open_requests)
+    return replace(paused, running=np.minimum(found.running, paused.open_requests))
 
 
 def _beside(

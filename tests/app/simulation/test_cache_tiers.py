@@ -167,6 +167,14 @@ def test_users_who_pause_are_the_same_users_in_closed_form_and_in_a_simulation(e
     assert closed.output_tokens_per_s == pytest.approx(named.output_tokens_per_s, rel=0.05)
 
 
+def test_users_who_do_not_pause_wait_for_one_of_the_places_that_are_all_taken():
+    load = {"system": "h100", "engine": "vllm", "turns": 3, "think_s": 2.0, "max_num_seqs": 32}
+    found = ridgeline.serve(LLAMA, concurrency=100, **load)
+    assert found.running == 32
+    words = "about 32 of 88 users who do not pause run at once (max_num_seqs is 32)"
+    assert words in found.message
+
+
 def test_a_simulation_says_that_users_with_equal_pauses_fall_in_step():
     load = {"system": "h100", "concurrency": 2, "requests": 12, "turns": 3, "think_s": 1.0}
     alike, apart = (ridgeline.simulate(LLAMA, **load, think_spread=s) for s in (0.0, 0.5))
