@@ -108,7 +108,7 @@ class Load:
         group=SHARED, aliases=("think_time",), label="Pause between turns",
     )  # fmt: skip
     think_spread: float = parameter(
-        "number", 0.0,
+        "number", 1.0,
         "Lognormal pauses between turns: standard deviation over mean; 0: equal pauses.", most=10.0,
         group=SHARED, label="Spread of the pauses",
     )  # fmt: skip

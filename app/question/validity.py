@@ -139,7 +139,7 @@ def _of_sharing(q: Question) -> Iterator[str]:
 def _of_sessions(q: Question) -> Iterator[str]:
     if q.turn_isl and q.turns == 1:
         yield "turn_isl is the input of later turns of a session: give turns above 1"
-    if q.think_spread and not q.think_s:
+    if not q.think_s and any(_changed(q, ("think_spread",))):
         yield "think_spread varies the pauses between turns: give think_s"
     if q.sessions:
         for name in _changed(q, _OF_SESSIONS):

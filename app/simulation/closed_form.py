@@ -84,8 +84,9 @@ def one_replica(question: Question, drawn: Trace) -> Question:
     load |= {name: getattr(STANDARD, name) for name in plain}
     alike = question.trace or question.lengths or question.length_spread or question.sessions
     if alike or not question.prefix_caching:
-        load |= {"lengths": None, "length_spread": 0.0, "shared_tokens": 0, "turns": 1}
-        load |= {"turn_isl": 0, "think_s": 0.0, "think_spread": 0.0}
+        of_turns = ("lengths", "length_spread", "shared_tokens", "turns", "turn_isl", "think_s",
+                    "think_spread")  # fmt: skip
+        load |= {name: getattr(STANDARD, name) for name in of_turns}
         load |= {"isl": _mean(requests.input_tokens), "osl": _mean(requests.output_tokens)}
     return replace(question, **load)
 

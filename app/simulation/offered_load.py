@@ -166,7 +166,7 @@ def _synthetic(question: Question, lengths: Any) -> Requests:
         if question.turn_isl:
             added = np.maximum(np.round(read * (question.turn_isl / question.isl)), 1.0)
             read = np.where(later, added, read)
-        if question.think_spread:
+        if question.think_s and question.think_spread:
             pauses = draws.lognormal(total, question.think_s, question.think_spread, times)
         else:
             pauses = np.full(total, question.think_s)

@@ -47,7 +47,8 @@ def test_pauses_have_the_mean_and_the_spread_that_were_asked():
 
 
 def test_equal_pauses_and_turns_are_drawn_as_before():
-    found = drawn(concurrency=2, isl=160, osl=32, turns=3, think_s=4.0, length_ratio=1)
+    equal = {"think_s": 4.0, "think_spread": 0.0, "length_ratio": 1}
+    found = drawn(concurrency=2, isl=160, osl=32, turns=3, **equal)
     assert set(found.arrival_s[found.after >= 0]) == {4.0}
     assert found.input_tokens[:3].tolist() == [160, 352, 544]
 
@@ -159,7 +160,7 @@ def test_users_who_pause_are_the_same_users_in_closed_form_and_in_a_simulation(e
     """Within the limits of docs/closed-form.md.  Pauses vary: users with equal pauses would fall in
     step."""
     load = {"system": "h100", "engine": engine, "isl": 1024, "osl": 200, "turns": 3}
-    load |= {"concurrency": 100, "think_s": think_s, "think_spread": 0.5}
+    load |= {"concurrency": 100, "think_s": think_s}
     closed = ridgeline.serve(LLAMA, **load)
     named = ridgeline.simulate(LLAMA, **load, requests=1500)
     assert closed.ttft_s == pytest.approx(named.ttft_mean_s, rel=0.15)
@@ -243,7 +244,7 @@ def test_the_command_line_says_what_a_tier_is_worth():
         ({"cache_writes": "back", "turns": 2}, "give host_cache_gib"),
         ({"sessions": "coding_agent", "turns": 2}, "leave out turns"),
         ({"sessions": "chess"}, "choose conversation, coding_agent"),
-        ({"think_spread": 1.0, "turns": 2}, "give think_s"),
+        ({"think_spread": 0.5, "turns": 2}, "give think_s"),
         ({"turn_isl": 100}, "give turns above 1"),
         ({"price": 2.0}, "price does not apply to a simulation without cache tiers"),
         ({"worth": True}, "give host_cache_gib"),
