@@ -105,8 +105,8 @@ def test_measured_lengths_are_drawn_in_pairs(tmp_path: Path, from_file: bool):
 
 
 def test_a_prompt_of_a_session_repeats_all_that_was_said():
-    requests = drawn(concurrency=2, isl=160, osl=32, turns=3, think_s=4.0, shared_tokens=64,
-                     burst_start=True, length_ratio=1.0)  # fmt: skip
+    requests = drawn(concurrency=2, isl=160, osl=32, turns=3, think_s=4.0, think_spread=0,
+                     shared_tokens=64, burst_start=True, length_ratio=1.0)  # fmt: skip
     assert len(requests) == 2 * 10 * 3
     assert requests.input_tokens[:6].tolist() == [224, 416, 608, 224, 416, 608]
     assert requests.after[:6].tolist() == [-1, 0, 1, -1, 3, 4]
