@@ -27,7 +27,7 @@ from genz_core.errors import RidgelineError
 from genz_core.limits import checked_size
 from model_registry.finding.hub import hub_model
 from model_registry.finding.sources import json_object
-from profilers.schema import DeviceInfo
+from profilers.schema import KERNEL_COLUMNS, DeviceInfo, table
 from tests.app.pages import ROOT, opened
 from tests.draws import cases, seed
 from tests.ops.hostile import Probe, Reaches, values, watched
@@ -37,10 +37,11 @@ PACKAGES = ("app", "genz_core", "hardware_db", "model_registry", "profilers")
 
 
 class _Report:
-    """The part of a report that contains a device's name."""
+    """The part of a report that says what its device is: its name, and no kernels."""
 
     def __init__(self, device: str) -> None:
         self.devices = (DeviceInfo(name=device),)
+        self.kernels = table(KERNEL_COLUMNS, {}, 0)
 
 
 def _resolved(**fields: Any) -> object:
