@@ -24,6 +24,13 @@ EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_pass
 #: A shipped recipe: this model, system, engine and format were measured.
 MEASURED = Question(model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=2)
 OWN = "include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n"
+FASTER = (
+    OWN
+    + """
+sources: {mine: {title: A faster memory}}
+memory_gb_per_s: {value: 3400, source: mine, kind: assumed, note: a what-if}
+"""
+)
 
 
 def test_every_recipe_that_ships_is_found_by_its_model_and_format():
@@ -103,10 +110,11 @@ def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
         assert load_curves.basis(setup).startswith("corrected by")
 
 
-def test_what_a_visitor_brought_has_no_recipe():
-    brought = Setup(MEASURED, system_yaml=OWN)
+def test_a_device_that_a_visitor_brought_has_no_recipe_unless_it_is_a_measured_one():
+    brought, renamed = (Setup(MEASURED, system_yaml=text) for text in (FASTER, OWN))
     assert caches.resolved(brought).engine.recipe == NO_RECIPE
     assert "not measured" in load_curves.basis(brought)
+    assert caches.resolved(renamed).engine.recipe == resolve(MEASURED).engine.recipe
 
 
 def test_what_a_visitor_brought_is_priced_as_the_same_file_is_elsewhere(tmp_path):
