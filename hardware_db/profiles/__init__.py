@@ -59,7 +59,7 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     own = own if fitted is None else [fitted]
     links: list[FittedProfile] = []
     if system.device_of:  # kernels are the device's, collectives its own links'
-        links = [links for one in own if (links := _only(one, "collective")).fits]
+        links = [fits for one in own if (fits := _only(one, "collective")).fits]
         device = [profile for profile in profiles if system.device_of in profile.systems]
         users = [profile for profile in own if profile not in shipped]
         own = [*users, *device, *(profile for profile in own if profile in shipped)]
