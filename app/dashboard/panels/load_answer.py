@@ -75,7 +75,10 @@ def _cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) ->
         value = column.words(row[column.name])
         if row[column.name] == inf:
             value, trust = UNBOUNDED, "the queue grows"
-        figure_card(column.head, value, trust, f"{column.help} Below: 80 % interval.", fits=fits)
+        bound = row[f"bound_{column.name}"]
+        least = f" Bound: {column.words(bound)}." if isfinite(bound) else ""
+        meaning = f"{column.help} Below: 80 % interval.{least}"
+        figure_card(column.head, value, trust, meaning, fits=fits)
     column = COLUMNS["output_tokens_per_s"]
     low, high = (float(row[end]) for end in THROUGHPUT_ENDS)
     each = column.words(row["output_tokens_per_s_per_device"])
@@ -107,8 +110,6 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
         parts, levers = parts_of(step_of(caches.priced(prompt), "prefill")), caches.levers(prompt)
         limits = quantities.limits("The prefill of a prompt", parts)
         return f"{said} {limits}; {quantities.advice('it', levers['prefill'], parts)}."
-    if said:
-        said += f" {page_text('bounds of a load', row=row)}"
     batch = as_batch(setup)
     size, step = batch.scenario.batch, step_of(caches.priced(batch), "decode")
     parts = parts_of(step)

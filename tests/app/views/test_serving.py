@@ -121,6 +121,7 @@ def test_bound_predicted_and_measured_are_in_one_chart():
         reach = drawn[f"{name} predicted for the run"]["error_y"]
         assert len(reach["array"]) == len(rows) and min(reach["arrayminus"]) > 0
     assert f"Diamonds are {len(rows)} measured runs" in captions(app)
+    assert all("Bound: " in one.help for one in app.metric if one.label in ("TTFT", "TPOT"))
     other = opened("answer", **{**MEASURED, "isl": 3000})
     assert "Diamonds are" not in captions(other)
     assert "TTFT measured" not in [trace["name"] for trace in charts(other)[0]["data"]]
