@@ -102,6 +102,7 @@ def main() -> None:
             first.get_by_role("button", name="Show me: Predict").click()
             first.get_by_text("TTFT measured").first.wait_for()
             first.wait_for_selector(SETTLED)
+            first.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
             Camera(first).take("overview")
             rows = [walked(browser, server.url, j) for j in JOURNEYS if j.name in chosen]
             browser.close()
