@@ -185,14 +185,13 @@ def draw_measured(
         if not points:
             continue
         known = [one for one in points if math.isfinite(one.low + one.high)]
-        between = [math.sqrt(one.low * one.high) for one in known]
-        reach = error_reach(
-            [one.high - at for one, at in zip(known, between, strict=True)],
-            [at - one.low for one, at in zip(known, between, strict=True)],
+        reach = error_reach(  # from the lower end upwards
+            [one.high - one.low for one in known], [0.0] * len(known),
             color=look.classes[place], thickness=1.5, width=6,
         )  # fmt: skip
         figure.add_trace(dots(
-            [one.load for one in known], between, f"{name} predicted for the run",
+            [one.load for one in known], [one.low for one in known],
+            f"{name} predicted for the run",
             {"size": 0.1, "color": look.classes[place]}, "", error_y=reach, showlegend=False,
         ))  # fmt: skip
         figure.add_trace(dots(

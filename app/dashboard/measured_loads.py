@@ -1,7 +1,6 @@
 """Measured runs beside a setup's latencies over the load, each with its prediction as it ran."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -11,6 +10,7 @@ from app.charts.serving import MeasuredLatency
 from app.dashboard import caches
 from app.dashboard.load_curves import any_load
 from app.decide.measured_loads import comparable_loads
+from app.planning.families import asking_for
 from app.scenario.served_rows import columns, served
 from app.scenario.setup import Setup
 
@@ -27,7 +27,7 @@ def measured_beside(setup: Setup) -> Mapping[str, list[MeasuredLatency]]:
     found: dict[str, list[MeasuredLatency]] = {}
     for asked, same in groupby(comparable_loads(resolved), key=lambda one: one.asked):
         runs = list(same)
-        drawn = replace(resolved, scenario=replace(resolved.scenario, **asked))
+        drawn = asking_for(resolved, **asked)
         result = served(drawn, {"concurrency": np.array([one.concurrency for one in runs])})
         priced = columns(drawn, result, closed=True)
         for name in _LATENCIES:

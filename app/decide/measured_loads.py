@@ -13,6 +13,7 @@ from app.planning.families import Family
 from app.planning.space import DEGREES
 from app.question.question import Question
 from app.question.validity import drafts, has_pool
+from app.scenario import sharing
 from app.scenario.scenario import Resolved
 from genz_core.deployment import bulk_format
 from genz_core.types import Array
@@ -72,7 +73,7 @@ def measured_loads(family: Family) -> tuple[MeasuredLoad, ...]:
 def comparable_loads(resolved: Resolved) -> tuple[MeasuredLoad, ...]:
     """The measured loads of a deployment at its degrees and about its lengths, any users."""
     q = resolved.scenario
-    if has_pool(q) or drafts(q) or q.replicas != 1 or q.shared_tokens or q.turns > 1:
+    if has_pool(q) or drafts(q) or q.replicas != 1 or sharing.unmeasured(q):
         return ()
     degrees = tuple(int(getattr(q, name)) for name in DEGREES)
     return tuple(
@@ -95,9 +96,13 @@ def _of(resolved: Resolved) -> tuple[MeasuredLoad, ...]:
 
 @lru_cache(maxsize=1)
 def by_family() -> Mapping[tuple[str, str, str], list[tuple[str, MeasuredLoad]]]:
-    """Every measured serving row with the format of its weights, by model, system and engine."""
+    """Every measured serving row without drafts, with the format of its weights, by model, system
+    and engine.
+    """
     found: dict[tuple[str, str, str], list[tuple[str, MeasuredLoad]]] = {}
     for row in table("measurements", "serving"):
+        if row["mtp_tokens"]:
+            continue
         key = (shipped_name(row["model"]), slug_of(row["system"]), row["engine"])
         weights = row["weights"] or own_format(row["model"])
         found.setdefault(key, []).append((weights, _of_row(row)))

@@ -18,6 +18,7 @@ from app.decide.measured_loads import (
     BASES,
     MeasuredLoad,
     bases,
+    by_family,
     comparable_loads,
     measured_loads,
 )
@@ -25,6 +26,7 @@ from app.planning.families import families
 from app.question.question import Question
 from app.scenario.scenario import resolve
 from app.scenario.served_rows import served
+from hardware_db.tables import table
 from tests.app.planning.asking import asked
 
 MODEL = "openai/gpt-oss-120b"
@@ -103,6 +105,12 @@ def test_runs_beside_a_deployment_have_its_degrees_and_about_its_lengths():
     assert runs == shown(isl=900, concurrency=None, rate=2.0)
     assert not shown(isl=2048) and not shown(weights="bf16") and not shown(replicas=2)
     assert {one.degrees for one in shown(tp=4)} == {(4, 1, 1, 1)}
+
+
+def test_runs_with_drafts_are_not_beside_a_deployment_without():
+    drafted = [row for row in table("measurements", "serving") if row["mtp_tokens"]]
+    plain = sum(map(len, by_family().values()))
+    assert drafted and plain == len(table("measurements", "serving")) - len(drafted)
 
 
 def test_throughput_of_a_measured_load_is_littles_law():

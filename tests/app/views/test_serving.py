@@ -119,7 +119,7 @@ def test_bound_predicted_and_measured_are_in_one_chart():
         bound, mean = drawn[f"{name} bound"], drawn[f"{name} mean and median"]
         assert all(low < y for low, y in zip(bound["y"], mean["y"], strict=True))
         reach = drawn[f"{name} predicted for the run"]["error_y"]
-        assert len(reach["array"]) == len(rows) and min(reach["arrayminus"]) > 0
+        assert len(reach["array"]) == len(rows) and min(reach["array"]) > 0
     assert f"Diamonds are {len(rows)} measured runs" in captions(app)
     assert all("Bound: " in one.help for one in app.metric if one.label in ("TTFT", "TPOT"))
     other = opened("answer", **{**MEASURED, "isl": 3000})
